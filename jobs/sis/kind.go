@@ -1,0 +1,4 @@
+package sis
+
+// Kind is one entry of the catalogue.
+type Kind struct{}

@@ -1,0 +1,56 @@
+package sis
+
+import (
+	"encoding/json"
+
+	"msgexchange/jobs/message"
+)
+
+// Message is a decoded message: envelope and body in terms of the catalogue. Exactly the body of its TYPE is set.
+type Message struct {
+	Meta message.Meta
+	// Hash is SHA-256 of everything but META, to tell a counter that restarted from a repeated message (design §5, K26).
+	Hash [32]byte
+	// Ignored is the ignore rule that matched, as configured; the body is then not looked at (dictionary 4 #5).
+	Ignored string
+	// Spec is the catalogue entry; nil only when Ignored.
+	Spec *Kind
+	// Records are the FLTR of a SCHD or the FLOP bodies, in the order of the text.
+	Records []Record
+}
+
+// Record is what one FLTR or one FLOP body says about one flight.
+type Record struct {
+	FLID int64
+	// Fields by lower-case name: absent from the map = not in the message; an Empty value = there but empty; else the value.
+	// For a FLOP the absent and empty columns of the dictionary's table 7 are already applied: what is to be cleared is
+	// Empty here, what is to stay is absent. Grouped names are dotted: "fdiv.ddes", "port.o" (contract §8.2).
+	Fields Fields
+	// Lists by lower-case name; a list absent from the map was not in the message.
+	Lists map[string]List
+	// Ext are the elements of a FLTR that the catalogue does not know, by lower-case name: text, object with attributes, or
+	// array of these when repeated (contract §8.2). Nil for a FLOP.
+	Ext map[string]json.RawMessage
+	// Delete says that the flight goes (FDEL).
+	Delete bool
+}
+
+// List is one list of a record.
+type List struct {
+	// Clear says that the stored entries go before Entries are applied: always for REPLACE, for MERGE when one empty
+	// element stood anywhere.
+	Clear   bool
+	Entries []Entry
+}
+
+// Entry is one element of a list. Its key is the entry number ("1") for numbered lists, else the text of its key
+// (CODE, SRTC, VPCD, the stand for PSHT and TIPT).
+type Entry struct {
+	Key    string
+	Fields Fields
+	// Sub are the VIPT entries of a VIPF; nil everywhere else.
+	Sub []Fields
+}
+
+// Fields maps lower-case wire names to values.
+type Fields map[string]Value
