@@ -1,0 +1,47 @@
+-- Fencing and wake-ups (design O2, O3, O4). The clock here is the database's, the only one all pods share.
+
+-- name: EnsureLeases :exec
+-- One row a role, made at start by whichever pod comes first.
+INSERT INTO pipeline_lease (lane, role, heartbeat_at)
+SELECT @lane, unnest(@roles::text[]), clock_timestamp()
+ON CONFLICT (lane, role) DO NOTHING;
+
+-- name: TakeLease :execrows
+-- A drain begins: it becomes the holder of the epoch it was woken for. Served by the primary key.
+UPDATE pipeline_lease SET holder = @holder, heartbeat_at = clock_timestamp()
+WHERE lane = @lane AND role = @role AND epoch = @epoch;
+
+-- name: HoldLease :execrows
+-- PIPELINE_LOCK: first statement of every fenced transaction. Locks the row until commit and beats.
+UPDATE pipeline_lease SET heartbeat_at = clock_timestamp()
+WHERE lane = @lane AND role = @role AND epoch = @epoch AND holder = @holder;
+
+-- name: BeatLease :execrows
+-- Shows life between fenced transactions; while one is open its row lock shows it.
+UPDATE pipeline_lease SET heartbeat_at = clock_timestamp()
+WHERE (lane, role) = (SELECT p.lane, p.role FROM pipeline_lease p
+    WHERE p.lane = @lane AND p.role = @role AND p.epoch = @epoch AND p.holder = @holder FOR UPDATE SKIP LOCKED);
+
+-- name: CloseLease :execrows
+-- A drain ends: from now on a wake-up must insert a job.
+UPDATE pipeline_lease SET holder = ''
+WHERE lane = @lane AND role = @role AND epoch = @epoch AND holder = @holder;
+
+-- name: AdvanceLease :one
+-- Takeover: only if nothing has moved since the watcher looked and no transaction of the holder is open.
+UPDATE pipeline_lease SET epoch = epoch + 1, holder = '', heartbeat_at = clock_timestamp()
+WHERE (lane, role) = (SELECT p.lane, p.role FROM pipeline_lease p
+    WHERE p.lane = @lane AND p.role = @role AND p.epoch = @epoch AND p.heartbeat_at = @heartbeat_at FOR UPDATE SKIP LOCKED)
+RETURNING epoch;
+
+-- name: Leases :many
+SELECT role, epoch, holder, heartbeat_at FROM pipeline_lease WHERE lane = @lane AND role = ANY(@roles::text[]) ORDER BY role;
+
+-- name: LockWakeShared :exec
+-- An enqueuer orders itself against closing drains (O3). In a fixed order, so that two enqueuers cannot lock crosswise.
+SELECT pg_advisory_xact_lock_shared(x.key)
+FROM (SELECT hashtextextended('msgexchange/wake/' || @lane::text || '/' || r, 0) AS key FROM unnest(@roles::text[]) AS r ORDER BY 1) AS x;
+
+-- name: LockWake :exec
+-- A closing drain waits for every enqueuer under way, then looks once more.
+SELECT pg_advisory_xact_lock(hashtextextended('msgexchange/wake/' || @lane::text || '/' || @role::text, 0));
