@@ -13,6 +13,7 @@ type decoder struct {
 	scanner *scanner
 	zone    *time.Location
 	grove   grove
+	bodies  int
 	records []Record
 	flids   map[int64]struct{} // of a package
 	parts   int                // records and entries so far
@@ -20,14 +21,15 @@ type decoder struct {
 }
 
 // body reads one SCHD or one FLOP. Its error is about the text; broken content rules go to d.broken.
-func (d *decoder) body(start xml.StartElement, nth int) error {
+func (d *decoder) body(start xml.StartElement) error {
+	d.bodies++
 	switch {
 	case d.broken != nil:
 		return d.scanner.skip()
 	case d.kind.TYPE == TypeSCHD:
-		return d.schedule(start, nth)
+		return d.schedule()
 	}
-	n, err := d.record(start, "MSG", nth)
+	n, err := d.record(start, "MSG", d.bodies)
 	if n == nil || err != nil {
 		return err
 	}
@@ -59,9 +61,9 @@ func (d *decoder) keep(rec Record, err error) {
 }
 
 // schedule reads SCHD: RECS and the FLTR.
-func (d *decoder) schedule(start xml.StartElement, nth int) error {
+func (d *decoder) schedule() error {
 	const above = "MSG/SCHD"
-	if nth > 1 {
+	if d.bodies > 1 {
 		d.keep(Record{}, fault.At(fault.Protocol, op, above, d.scanner.line(), "it may stand only once"))
 		return d.scanner.skip()
 	}

@@ -112,12 +112,10 @@ type Kind struct {
 	Mode       Mode
 	Bond       Bond
 	Payload    []Payload // nil for SCHD, which speaks of the whole record
+	Answer     bool      // it answers a request of ours, and counts only while that is open (dictionary 4 #10)
 	Rules      string    // further rules, in words
 	Meaning    string
 }
-
-// Answer says that the message answers a request of ours, and counts only while that is open (dictionary 4 #10).
-func (k *Kind) Answer() bool { return k.STYP == "RESP" }
 
 // catalogue is everything this package knows about the wire.
 type catalogue struct {

@@ -4,7 +4,7 @@ package sis
 func schdKinds() []Kind {
 	return []Kind{
 		{TYPE: TypeSCHD, STYP: "DNLD", Mode: Upsert, Meaning: "schedule, normally of a whole day"},
-		{TYPE: TypeSCHD, STYP: "RESP", Mode: Upsert, Meaning: "schedule as an answer to RQFD", Rules: "only with an open request"},
+		{TYPE: TypeSCHD, STYP: "RESP", Mode: Upsert, Answer: true, Meaning: "schedule as an answer to RQFD", Rules: "only with an open request"},
 		{TYPE: TypeSCHD, STYP: "ADFT", Mode: Upsert, Meaning: "flights added or changed after the schedule went out"},
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"msgexchange/jobs/fault"
+	"msgexchange/jobs/message"
 )
 
 // Options are what decoding needs to know of the site.
@@ -21,22 +22,16 @@ func (o Options) zone() *time.Location {
 }
 
 // Decode reads one message; text is characters already, so what its declaration says of an encoding counts for nothing.
-// The steps are those of dictionary 4, in its order, without the two that need state (6 and 10):
+// The steps are those of dictionary 4, in its order, without the ones that need state (6, 10, 11):
 //
 //   - nil: the body is read, or Message.Ignored names the rule that spares it;
-//   - fault.Malformed, fault.Unsupported, fault.Protocol: as the dictionary says, with path and line;
-//   - fault.CodecError: a defect of this package.
+//   - fault.Malformed, fault.Unsupported, fault.Protocol: as the dictionary says, with path and line.
 //
-// With an error the message still has whatever was sure before it: Meta and Hash once Sound, Meta alone when the text after
-// META is not well-formed. Time and memory are bounded by MaxBytes whatever the text is. Safe for concurrent use.
-func Decode(text []byte, opt Options) (m Message, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			m.Records = nil
-			err = fault.New(fault.CodecError, op, "panic: %v", r)
-		}
-	}()
-	text, err = admit(text)
+// Next to an error Meta and Hash are set when steps 1 to 4 were passed, and only then: the message has an identity, which
+// counts before what is wrong with the body does. Time and memory are bounded by MaxBytes whatever the text is. Safe for
+// concurrent use.
+func Decode(text []byte, opt Options) (Message, error) {
+	text, err := admit(text)
 	if err != nil {
 		return Message{}, err
 	}
@@ -44,13 +39,20 @@ func Decode(text []byte, opt Options) (m Message, err error) {
 	if err != nil {
 		return Message{}, err
 	}
-	m.Meta = meta
+	m := Message{Meta: meta}
 	if rule, ok := opt.Ignore.Match(meta.Kind()); ok {
 		m.Ignored = rule
 	} else if kind, ok := Lookup(meta.Kind()); ok {
 		m.Spec = kind
 	}
-	return m, decodeBody(&m, text, opt.zone())
+	d := &decoder{kind: m.Spec, scanner: newScanner(text), zone: opt.zone()}
+	if m.Hash, err = d.read(text); err != nil {
+		return Message{}, err
+	}
+	if m.Ignored == "" {
+		m.Records, err = d.outcome(meta)
+	}
+	return m, err
 }
 
 // WellFormed says whether text could be a message at all: one root MSG, nothing forbidden (dictionary 4 #1 to #3;
@@ -70,19 +72,19 @@ func WellFormed(text []byte) error {
 	return s.finish()
 }
 
-// decodeBody reads the whole text once: steps 1 to 3 of the dictionary go before any rule about the body.
-func decodeBody(m *Message, text []byte, zone *time.Location) error {
-	d := &decoder{kind: m.Spec, scanner: newScanner(text), zone: zone}
-	if err := d.scanner.root(); err != nil {
-		return err
+// read reads the whole text once, since steps 1 to 3 of the dictionary go before any rule about the body. Its error is about
+// the text; what is wrong with the body is kept for outcome. It gives the hash of everything in the root but META.
+func (d *decoder) read(text []byte) (hash [sha256.Size]byte, err error) {
+	s := d.scanner
+	if err := s.root(); err != nil {
+		return hash, err
 	}
-	hash := sha256.New()
-	hashed := d.scanner.start
-	metas, bodies := 0, 0
-	for {
-		start, ok, err := d.scanner.child()
+	sum := sha256.New()
+	from := s.start
+	for metas := 0; ; {
+		start, ok, err := s.child()
 		if err != nil {
-			return err
+			return hash, err
 		}
 		if !ok {
 			break
@@ -90,42 +92,32 @@ func decodeBody(m *Message, text []byte, zone *time.Location) error {
 		switch name := qualified(start.Name); {
 		case name == "META":
 			if metas++; metas > 1 {
-				return d.scanner.malformed("META stands twice")
+				return hash, s.malformed("META stands twice")
 			}
-			hash.Write(text[hashed:d.scanner.start])
-			err = d.scanner.skip()
-			hashed = d.scanner.dec.InputOffset()
+			sum.Write(text[from:s.start])
+			err = s.skip()
+			from = s.dec.InputOffset()
 		case d.kind != nil && name == d.kind.TYPE:
-			bodies++
-			err = d.body(start, bodies)
+			err = d.body(start)
 		default:
-			err = d.scanner.skip()
+			err = s.skip()
 		}
 		if err != nil {
-			return err
+			return hash, err
 		}
 	}
-	hash.Write(text[hashed:d.scanner.dec.InputOffset()])
-	if err := d.scanner.finish(); err != nil {
-		return err
-	}
-	m.Sound = true
-	hash.Sum(m.Hash[:0])
-	return d.outcome(m, bodies)
+	sum.Write(text[from:s.dec.InputOffset()])
+	sum.Sum(hash[:0])
+	return hash, s.finish()
 }
 
-// outcome are steps 5 to 9 of the dictionary, once the text is known to be sound.
-func (d *decoder) outcome(m *Message, bodies int) error {
+// outcome is steps 7 to 9 of the dictionary, once the text is known to be sound.
+func (d *decoder) outcome(meta message.Meta) ([]Record, error) {
 	switch {
-	case m.Ignored != "":
-		return nil
 	case d.kind == nil:
-		return fault.New(fault.Unsupported, op, "%s is not in the catalogue", quoted(string(m.Meta.Kind())))
-	case bodies == 0:
-		return fault.At(fault.Malformed, op, "MSG/"+d.kind.TYPE, 0, "a %s without its body", d.kind.Name)
-	case d.broken != nil:
-		return d.broken
+		return nil, fault.New(fault.Unsupported, op, "%s is not in the catalogue", quoted(string(meta.Kind())))
+	case d.bodies == 0:
+		return nil, fault.At(fault.Malformed, op, "MSG/"+d.kind.TYPE, 0, "it is missing")
 	}
-	m.Records = d.records
-	return nil
+	return d.records, d.broken
 }

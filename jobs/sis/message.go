@@ -9,11 +9,7 @@ import (
 // Message is a decoded message: envelope and body in terms of the catalogue. Exactly the body of its TYPE is set.
 type Message struct {
 	Meta message.Meta
-	// Sound says that the text is well-formed with complete META (dictionary 4 #1 to #4), so that its identity counts (#6)
-	// whatever is wrong with the body.
-	Sound bool
 	// Hash is SHA-256 of everything but META, to tell a counter that restarted from a repeated message (design §5, K26).
-	// It is set once Sound.
 	Hash [32]byte
 	// Ignored is the ignore rule that matched, as configured; the body is then not looked at (dictionary 4 #5).
 	Ignored string
