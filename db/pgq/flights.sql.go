@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-const consistencyPoint = `-- name: ConsistencyPoint :one
+const consistencyPoint = `-- name: ConsistencyPoint :many
 WITH head AS (
     SELECT p.generation, p.msg_id FROM proc_state p WHERE p.state IN ('PENDING', 'FAILED') ORDER BY p.msg_id LIMIT 1
 )
@@ -34,11 +34,24 @@ type ConsistencyPointRow struct {
 
 // The newest message below which everything is finished (contract §8.3). Served by proc_state_unfinished_idx and the two
 // primary keys, whose newest rows it looks at.
-func (q *Queries) ConsistencyPoint(ctx context.Context, db DBTX) (ConsistencyPointRow, error) {
-	row := db.QueryRow(ctx, consistencyPoint)
-	var i ConsistencyPointRow
-	err := row.Scan(&i.Generation, &i.MsgID)
-	return i, err
+func (q *Queries) ConsistencyPoint(ctx context.Context, db DBTX) ([]ConsistencyPointRow, error) {
+	rows, err := db.Query(ctx, consistencyPoint)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ConsistencyPointRow
+	for rows.Next() {
+		var i ConsistencyPointRow
+		if err := rows.Scan(&i.Generation, &i.MsgID); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const deleteEntries = `-- name: DeleteEntries :exec

@@ -39,7 +39,7 @@ WHERE f.deleted_at IS NULL
 ORDER BY f.sodt, f.flid
 LIMIT @max_rows;
 
--- name: ConsistencyPoint :one
+-- name: ConsistencyPoint :many
 -- The newest message below which everything is finished (contract §8.3). Served by proc_state_unfinished_idx and the two
 -- primary keys, whose newest rows it looks at.
 WITH head AS (
