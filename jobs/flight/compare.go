@@ -2,9 +2,9 @@ package flight
 
 import (
 	"bytes"
+	"cmp"
 	"maps"
 	"slices"
-	"strings"
 
 	"msgexchange/jobs/sis"
 )
@@ -38,7 +38,7 @@ func (c Change) silent() bool {
 
 func changedLists(was, is *Flight) []string {
 	var names []string
-	for _, l := range listLayouts() {
+	for _, l := range sis.ListSpecs() {
 		if !slices.EqualFunc(was.Lists[l.Name], is.Lists[l.Name], sameEntry) {
 			names = append(names, l.Name)
 		}
@@ -48,19 +48,14 @@ func changedLists(was, is *Flight) []string {
 
 func changedFields(was, is *Flight, lists []string) []string {
 	var names []string
-	for _, name := range scalarNames() {
-		if was.Scalars[name] == is.Scalars[name] {
-			continue
-		}
-		if top, _, _ := strings.Cut(name, "."); !slices.Contains(names, top) {
-			names = append(names, top)
+	for _, f := range sis.ScalarSpecs() {
+		name := cmp.Or(f.Group, f.Name)
+		if was.Scalars[f.Name] != is.Scalars[f.Name] && (f.Group == "" || !slices.Contains(names, name)) {
+			names = append(names, name)
 		}
 	}
-	for _, l := range listLayouts() {
-		if byStand(l.Name) {
-			continue
-		}
-		if slices.Contains(lists, l.Name) || l.Name == "psdt" && !sameShown(was, is) {
+	for _, l := range sis.ListSpecs() {
+		if !byStand(l.Name) && slices.Contains(lists, l.Name) || l.Name == "psdt" && !sameShown(was, is) {
 			names = append(names, l.Name)
 		}
 	}

@@ -10,15 +10,15 @@ import (
 
 // payload is the value of a record on msg, but for the event's id, which WithID puts in front (contract §5, §8.15). A
 // message that changed one child of the flight has it under "child", one that changed several has them under "children".
-func (a *announcement) payload(s *Step, zone *time.Location) json.RawMessage {
+func (a *announcement) payload(c *Cause, zone *time.Location) json.RawMessage {
 	change := a.own
 	if change.Op == "" {
 		change.Op = flight.Update
 	}
 	b := append([]byte(nil), `{"messageId":`...)
-	b = appendJSON(b, s.Position)
+	b = appendJSON(b, c.Pos)
 	b = append(b, `,"kind":`...)
-	b = appendJSON(b, s.Meta.Kind())
+	b = appendJSON(b, c.Meta.Kind())
 	b = append(b, `,"change":"`...)
 	b = append(b, change.Op...)
 	b = append(b, `","flid":`...)
@@ -30,7 +30,7 @@ func (a *announcement) payload(s *Step, zone *time.Location) json.RawMessage {
 	b = append(b, `","stateVersion":`...)
 	b = strconv.AppendInt(b, a.flight.Version, 10)
 	b = append(b, `,"dttm":"`...)
-	b = s.Meta.DTTM.In(zone).AppendFormat(b, time.RFC3339)
+	b = c.Meta.DTTM.In(zone).AppendFormat(b, time.RFC3339)
 	b = append(b, `","fields":`...)
 	b = flight.AppendFields(b, change, zone)
 	b = a.appendChildren(b, zone)
