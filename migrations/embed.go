@@ -6,5 +6,5 @@ import "embed"
 
 // Files are the goose migrations NNNNN_name.sql, each with Up and Down.
 //
-//go:embed *.sql
+//go:embed [0-9]*.sql
 var Files embed.FS

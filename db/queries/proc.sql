@@ -1,0 +1,67 @@
+-- The head of the line (design §3).
+
+-- name: HeadRows :many
+-- The next messages in order, never past the watermark (O1). Served by proc_state_unfinished_idx; size_bytes lets the
+-- caller bound what it takes into memory.
+SELECT p.msg_id, p.generation, p.state, p.attempts, p.next_attempt_at, p.processing_started_at, p.received_at, p.created_at,
+       p.identity_key, coalesce(r.size_bytes, 0)::bigint AS size_bytes
+FROM proc_state p
+LEFT JOIN msg_raw r ON r.generation = p.generation AND r.msg_id = p.msg_id
+WHERE p.state IN ('PENDING', 'FAILED')
+  AND p.msg_id <= (SELECT c.committed_up_to FROM inbox_cursor c WHERE c.lane = @lane)
+ORDER BY p.msg_id
+LIMIT @max_rows;
+
+-- name: HeadPending :one
+SELECT EXISTS (
+    SELECT 1 FROM proc_state p
+    WHERE p.state IN ('PENDING', 'FAILED')
+      AND p.msg_id <= (SELECT c.committed_up_to FROM inbox_cursor c WHERE c.lane = @lane)
+) AS pending;
+
+-- name: ChargeAttempts :exec
+-- The attempt is on record before the work begins (O5, K23).
+UPDATE proc_state SET attempts = attempts + 1, processing_started_at = coalesce(processing_started_at, @now), updated_at = @now
+WHERE msg_id = ANY(@ids::bigint[]) AND state IN ('PENDING', 'FAILED');
+
+-- name: RawTexts :many
+SELECT msg_id, body, size_bytes FROM msg_raw WHERE generation = @generation AND msg_id = ANY(@ids::bigint[]);
+
+-- name: FinishMessages :execrows
+-- Where each message of a batch goes, with its mark owed, in one statement (O6). Only unfinished rows: a second run of
+-- the same work changes nothing (K06). reset: the message was charged but not tried, and is not to pay for it.
+UPDATE proc_state p SET
+    state = x.state,
+    attempts = CASE WHEN x.reset THEN greatest(p.attempts - 1, 0) ELSE p.attempts END,
+    processing_started_at = CASE WHEN x.reset AND p.attempts <= 1 THEN NULL ELSE p.processing_started_at END,
+    error_class = x.error_class, root_error_class = x.root_error_class, last_error = x.last_error, skip_reason = x.skip_reason,
+    identity_key = coalesce(p.identity_key, x.identity_key),
+    next_attempt_at = x.next_attempt_at, finished_at = x.finished_at, updated_at = @now,
+    backfill_next_at = x.backfill_next_at,
+    content_hash = coalesce(x.content_hash::bytea, p.content_hash),
+    sndr = coalesce(x.sndr, p.sndr), type = coalesce(x.type, p.type), styp = coalesce(x.styp, p.styp),
+    seqn = coalesce(x.seqn, p.seqn), dttm = coalesce(x.dttm, p.dttm)
+FROM jsonb_to_recordset(@rows::jsonb) AS x(
+    msg_id bigint, state text, reset boolean, error_class text, root_error_class text, last_error text, skip_reason text,
+    identity_key text, next_attempt_at timestamptz, finished_at timestamptz, backfill_next_at timestamptz,
+    content_hash text, sndr text, type text, styp text, seqn bigint, dttm timestamptz)
+WHERE p.msg_id = x.msg_id AND p.state IN ('PENDING', 'FAILED');
+
+-- name: Identities :many
+SELECT identity_key, msg_id, generation, dttm, content_hash FROM msg_identity WHERE identity_key = ANY(@keys::text[]);
+
+-- name: BindIdentities :exec
+-- First binding, or a new one after the sender's counter has wrapped (design §5).
+INSERT INTO msg_identity (identity_key, msg_id, generation, dttm, content_hash, bound_at)
+SELECT x.identity_key, x.msg_id, x.generation, x.dttm, x.content_hash::bytea, @now
+FROM jsonb_to_recordset(@rows::jsonb) AS x(identity_key text, msg_id bigint, generation integer, dttm timestamptz, content_hash text)
+ON CONFLICT (identity_key) DO UPDATE SET msg_id = excluded.msg_id, generation = excluded.generation, dttm = excluded.dttm,
+    content_hash = excluded.content_hash, bound_at = excluded.bound_at, rebinds = msg_identity.rebinds + 1;
+
+-- name: InsertSnapLog :exec
+INSERT INTO schd_snap_log (msg_id, generation, kind, scope_start, scope_end, records, created, updated, unchanged, recv_at)
+VALUES (@msg_id, @generation, @kind, @scope_start, @scope_end, @records, @created, @updated, @unchanged, @recv_at);
+
+-- name: OpenRequestSentAt :many
+-- The open request of a kind, if its answer could have been made by then (design §9).
+SELECT id, sent_at FROM req_track WHERE kind = @kind AND state IN ('SENT', 'WAITING');

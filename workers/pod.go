@@ -1,0 +1,159 @@
+// Package workers is one pod: River's client with a queue for each role the pod works, the drains behind them, and the
+// watcher that takes over from pods that died (design §1, O4). Any number of pods may run; none is special.
+package workers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"golang.org/x/sync/errgroup"
+
+	"msgexchange/db"
+	"msgexchange/db/lease"
+	"msgexchange/jobs"
+	"msgexchange/workers/drain"
+)
+
+// Client is River's client over our pool.
+type Client = river.Client[pgx.Tx]
+
+// Deps of a pod.
+type Deps struct {
+	Name  string // unique to this process; shown as the holder of leases and in River UI
+	Lane  string
+	Pool  *pgxpool.Pool
+	Waker *drain.Waker
+	// Work has every role: also those this pod does not work, for its watcher watches them all.
+	Work  map[jobs.Role]drain.Role
+	Roles []jobs.Role // the roles this pod works; none: it only watches
+	Drain drain.Config
+	Grace time.Duration // from the stop signal to the hard end of running jobs
+	Log   *slog.Logger
+}
+
+// Pod runs roles until it is told to stop.
+type Pod struct {
+	deps     Deps
+	client   *Client
+	stopping chan struct{}
+}
+
+// River's own pace, set for this work: its defaults add up to 100 ms a hop and rescue after an hour (design O4, §4).
+const (
+	fetchCooldown  = 5 * time.Millisecond
+	fetchPoll      = 500 * time.Millisecond
+	rescueAfter    = 5 * time.Minute // the second net only: watchers take over after seconds
+	keepCompleted  = time.Hour
+	slotsPerRole   = 2 // one drain, and room for a wake-up of an epoch that is over to find that out
+	startupTimeout = 15 * time.Second
+)
+
+// NewInserter makes a River client that only inserts: what wakers need before the pod that works exists.
+func NewInserter(pool *pgxpool.Pool, log *slog.Logger) (*Client, error) {
+	return river.NewClient(riverpgxv5.New(pool), &river.Config{Logger: log, FetchCooldown: fetchCooldown})
+}
+
+// New puts a pod together.
+func New(d Deps) (*Pod, error) {
+	p := &Pod{deps: d, stopping: make(chan struct{})}
+	queues := map[string]river.QueueConfig{}
+	for _, r := range d.Roles {
+		queues[string(r)] = river.QueueConfig{MaxWorkers: slotsPerRole}
+	}
+	config := &river.Config{
+		ID:                          d.Name,
+		Logger:                      d.Log,
+		Queues:                      queues,
+		Workers:                     p.workers(),
+		FetchCooldown:               fetchCooldown,
+		FetchPollInterval:           fetchPoll,
+		FetchOnlyKnownKinds:         true,
+		RescueStuckJobsAfter:        rescueAfter,
+		CompletedJobRetentionPeriod: keepCompleted,
+	}
+	if len(queues) == 0 {
+		config.Queues, config.Workers = nil, nil
+	}
+	client, err := river.NewClient(riverpgxv5.New(d.Pool), config)
+	if err != nil {
+		return nil, fmt.Errorf("make the River client: %w", err)
+	}
+	p.client = client
+	return p, nil
+}
+
+// Client is the pod's River client, for River UI.
+func (p *Pod) Client() *Client { return p.client }
+
+// workers registers every kind: a leader that does not know a kind would discard its jobs (K03).
+func (p *Pod) workers() *river.Workers {
+	w := river.NewWorkers()
+	river.AddWorker(w, drain.NewWorker[jobs.PollInbox](p.drain(jobs.RolePoll), p.deps.Name))
+	river.AddWorker(w, drain.NewWorker[jobs.ProcessHead](p.drain(jobs.RoleHead), p.deps.Name))
+	river.AddWorker(w, drain.NewWorker[jobs.DeliverMsg](p.drain(jobs.RoleMsg), p.deps.Name))
+	river.AddWorker(w, drain.NewWorker[jobs.FlushSchd](p.drain(jobs.RoleSchd), p.deps.Name))
+	river.AddWorker(w, drain.NewWorker[jobs.Backfill](p.drain(jobs.RoleBackfill), p.deps.Name))
+	return w
+}
+
+func (p *Pod) drain(r jobs.Role) *drain.Drain {
+	return &drain.Drain{
+		Role: r, Work: p.deps.Work[r], Pool: p.deps.Pool, Waker: p.deps.Waker, Config: p.deps.Drain, Log: p.deps.Log, Stopping: p.stopping,
+	}
+}
+
+// Run works until ctx ends, then hands its drains over and returns when they have, or when the grace is used up.
+func (p *Pod) Run(ctx context.Context) error {
+	if err := p.begin(ctx); err != nil {
+		return err
+	}
+	working, stopWorking := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopWorking()
+	if len(p.deps.Roles) > 0 {
+		if err := p.client.Start(working); err != nil {
+			return fmt.Errorf("start River: %w", err)
+		}
+	}
+	watcher := &drain.Watcher{
+		Lane: p.deps.Lane, Roles: p.deps.Work, Pool: p.deps.Pool, Waker: p.deps.Waker, Config: p.deps.Drain, Log: p.deps.Log, Now: time.Now,
+	}
+	g, watching := errgroup.WithContext(ctx)
+	g.Go(func() error { return watcher.Run(watching) })
+	g.Go(func() error { <-watching.Done(); return p.end(watching) })
+	return g.Wait()
+}
+
+// begin makes the leases and wakes every role once: whatever was left behind is looked at now.
+func (p *Pod) begin(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startupTimeout)
+	defer cancel()
+	if err := lease.Ensure(ctx, p.deps.Pool, p.deps.Lane, jobs.AllRoles()); err != nil {
+		return err
+	}
+	return db.InTx(ctx, p.deps.Pool, func(tx pgx.Tx) error { return p.deps.Waker.Wake(ctx, tx, jobs.AllRoles()...) })
+}
+
+// end tells the drains to hand over and waits for them.
+func (p *Pod) end(ctx context.Context) error {
+	close(p.stopping)
+	if len(p.deps.Roles) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.deps.Grace)
+	defer cancel()
+	err := p.client.Stop(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		p.deps.Log.WarnContext(ctx, "jobs did not end within the grace", "grace", p.deps.Grace.String())
+		hard, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+		defer cancel()
+		return p.client.StopAndCancel(hard)
+	}
+	return err
+}
