@@ -3,7 +3,9 @@ package flight
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"maps"
+	"reflect"
 	"slices"
 
 	"msgexchange/jobs/sis"
@@ -97,4 +99,11 @@ func sameEntry(a, b sis.Entry) bool {
 	return a.Key == b.Key && maps.Equal(a.Fields, b.Fields) && slices.EqualFunc(a.Sub, b.Sub, maps.Equal[sis.Fields, sis.Fields])
 }
 
-func sameJSON[T ~[]byte](a, b T) bool { return bytes.Equal(a, b) }
+// sameJSON compares what JSON says: a database may give it back in another order and with other spaces than it got.
+func sameJSON(a, b json.RawMessage) bool {
+	if len(a) == 0 || len(b) == 0 || bytes.Equal(a, b) {
+		return bytes.Equal(a, b)
+	}
+	var x, y any
+	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
+}

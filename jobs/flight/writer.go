@@ -29,7 +29,7 @@ func (w *writer) done() []byte { return bytes.TrimSuffix(w.buf, []byte{','}) }
 
 // name begins a member of an object.
 func (w *writer) name(name string) *writer {
-	w.buf = append(appendText(w.buf, name), ':')
+	w.buf = append(sis.AppendJSON(w.buf, sis.Value{Type: sis.Text, Str: name}, nil), ':')
 	return w
 }
 
@@ -40,7 +40,7 @@ func (w *writer) null() { w.buf = append(w.buf, "null,"...) }
 
 func (w *writer) number(n int64) { w.buf = append(strconv.AppendInt(w.buf, n, 10), ',') }
 
-func (w *writer) text(s string) { w.buf = append(appendText(w.buf, s), ',') }
+func (w *writer) text(s string) { w.value(sis.Value{Type: sis.Text, Str: s}) }
 
 func (w *writer) position(p message.Position) {
 	if p.Generation == 0 {
@@ -50,23 +50,7 @@ func (w *writer) position(p message.Position) {
 	}
 }
 
-// value writes a value of the wire as JSON has it: moments in the zone, exact numbers.
-func (w *writer) value(v sis.Value) {
-	switch v.Type {
-	case sis.Empty:
-		w.null()
-	case sis.Text:
-		w.text(v.Str)
-	case sis.Moment:
-		w.buf = append(w.buf, '"')
-		w.buf = time.Unix(v.Num, 0).In(w.zone).AppendFormat(w.buf, time.RFC3339)
-		w.buf = append(w.buf, '"', ',')
-	case sis.Number:
-		w.number(v.Num)
-	case sis.Decimal:
-		w.raw([]byte(v.Str))
-	}
-}
+func (w *writer) value(v sis.Value) { w.buf = append(sis.AppendJSON(w.buf, v, w.zone), ',') }
 
 // field writes the value of a top-level field of the flight JSON; null when it has been cleared.
 func (w *writer) field(f *Flight, name string) {
@@ -192,25 +176,4 @@ func (w *writer) sub(specs []sis.Field, subs []sis.Fields) {
 		w.close('}')
 	}
 	w.close(']')
-}
-
-// appendText appends s as a JSON string. Unlike encoding/json it leaves <, > and & as people write them.
-func appendText(dst []byte, s string) []byte {
-	const hex = "0123456789abcdef"
-	dst = append(dst, '"')
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c == '"', c == '\\':
-			dst = append(dst, '\\', c)
-		case c == '\n':
-			dst = append(dst, '\\', 'n')
-		case c == '\t':
-			dst = append(dst, '\\', 't')
-		case c < ' ':
-			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-		default:
-			dst = append(dst, c)
-		}
-	}
-	return append(dst, '"')
 }
