@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -26,11 +27,12 @@ type Save struct {
 	Lists []string
 }
 
-// SaveFlights writes flights, each at most once, in at most three statements. The caller holds the head's fence.
+// SaveFlights writes flights, each at most once, by FLID, in at most three statements. The caller holds the head's fence.
 func (s *Store) SaveFlights(ctx context.Context, tx pgx.Tx, saves []Save) error {
 	if len(saves) == 0 {
 		return nil
 	}
+	saves = slices.SortedFunc(slices.Values(saves), func(a, b Save) int { return cmp.Compare(a.After.FLID, b.After.FLID) })
 	rows := make([]flightRow, len(saves))
 	lists := map[string]*changedList{}
 	for i, save := range saves {
