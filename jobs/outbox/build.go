@@ -52,7 +52,7 @@ func Build(steps []Step, at time.Time, opt Options) []Event {
 func (s *Step) event(t Target, f *flight.Flight, at time.Time) Event {
 	return Event{
 		Target: t, Message: s.Position, FLID: f.FLID, PartitionKey: strconv.FormatInt(f.FLID, 10), Type: Upsert,
-		StateVersion: f.Version, Kind: s.Meta.Kind(), SNDR: s.Meta.SNDR, ReceivedAt: s.ReceivedAt, CreatedAt: at,
+		StateVersion: f.Version, Kind: s.Meta.Kind(), SNDR: s.Meta.SNDR, ReceivedAt: s.ReceivedAt,
 	}
 }
 
