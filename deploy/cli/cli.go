@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 
 	"github.com/alecthomas/kong"
 
 	"msgexchange/deploy/config"
+	"msgexchange/deploy/observe"
 )
 
 // Process is what the operating system hands a program.
@@ -94,7 +96,7 @@ func (p *Process) fail(err error) int {
 	}
 	if exit.err != nil {
 		for _, line := range config.Problems(err) {
-			_, _ = fmt.Fprintf(p.Stderr, "msgexchange: %s\n", line)
+			fmt.Fprintf(p.Stderr, "msgexchange: %s\n", line)
 		}
 	}
 	return exit.code
@@ -106,11 +108,17 @@ type configured struct {
 	PrintConfig bool   `help:"Print the configuration as it would be used, secrets masked, and end."`
 }
 
-// load composes the configuration. done says that it was only to be printed, and has been.
-func (c configured) load(p *Process, required ...string) (_ config.Config, done bool, _ error) {
-	cfg, err := config.Load(config.Sources{File: c.Config, Environ: p.Environ, Required: required})
-	if err != nil || !c.PrintConfig {
-		return cfg, false, err
+// load composes the configuration; uses names the sections that the command needs, none for all. done says that it was only
+// to be printed, and has been, with what is wrong as the error.
+func (c configured) load(p *Process, uses ...string) (_ config.Config, done bool, _ error) {
+	cfg, err := config.Load(config.Sources{File: c.Config, Environ: p.Environ, Uses: uses})
+	if c.PrintConfig {
+		return cfg, true, errors.Join(config.Print(p.Stdout, cfg), err)
 	}
-	return cfg, true, config.Print(p.Stdout, cfg)
+	return cfg, err != nil, err
+}
+
+// logger is how a configured command logs: to standard error, so that its output stays its own.
+func logger(p *Process, cfg config.Config) *slog.Logger {
+	return observe.NewLogger(p.Stderr, observe.Log(cfg.Log), cfg.ServiceName)
 }

@@ -41,7 +41,7 @@ func oneOf[T ~string](name string, v T, all ...T) error {
 // filled checks that v says something.
 func filled(name, v string) error {
 	if strings.TrimSpace(v) == "" {
-		return fmt.Errorf("%s: must not be empty", name)
+		return fmt.Errorf("%s: required", name)
 	}
 	return nil
 }

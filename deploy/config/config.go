@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"strings"
 	"time"
+
+	"msgexchange/db"
 )
 
 // Mode says how much of the outside world is written to.
@@ -40,7 +42,7 @@ type Config struct {
 	ShutdownGrace time.Duration `koanf:"shutdown-grace"`
 
 	Log          Log          `koanf:"log"`
-	PG           PG           `koanf:"pg"`
+	PG           db.Config    `koanf:"pg"`
 	Mailbox      Mailbox      `koanf:"mailbox"`
 	Kafka        Kafka        `koanf:"kafka"`
 	HTTP         HTTP         `koanf:"http"`
@@ -76,7 +78,7 @@ func Defaults() Config {
 		Lane:          "default",
 		ShutdownGrace: 25 * time.Second,
 		Log:           Log{Level: slog.LevelInfo, Format: "json"},
-		PG:            defaultPG(),
+		PG:            db.Defaults(),
 		Mailbox:       defaultMailbox(),
 		Kafka:         defaultKafka(),
 		HTTP:          defaultHTTP(),

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 )
@@ -66,16 +67,21 @@ func isSection(t reflect.Type) bool {
 		t != reflect.TypeFor[time.Location]()
 }
 
-// validate asks every section that can check itself and puts its prefix before each of its problems.
-func validate(c *Config) error {
+// validate asks the sections used, all when none is named, for what is wrong with them. A problem begins with the name of its
+// key, whether the section wrote the whole name or what is below it.
+func validate(c *Config, uses []string) error {
 	var errs []error
 	walk(reflect.ValueOf(c).Elem(), "", func(key) {}, func(prefix string, v reflect.Value) {
-		section, ok := v.Interface().(interface{ Validate() error })
-		if !ok {
+		section, checks := v.Interface().(interface{ Validate() error })
+		top, _, _ := strings.Cut(prefix, ".")
+		if !checks || len(uses) > 0 && top != "" && !slices.Contains(uses, top) {
 			return
 		}
 		for _, err := range split(section.Validate()) {
-			errs = append(errs, fmt.Errorf("%s%w", prefix, err))
+			if !strings.HasPrefix(err.Error(), prefix) {
+				err = fmt.Errorf("%s%w", prefix, err)
+			}
+			errs = append(errs, err)
 		}
 	})
 	return errors.Join(errs...)
@@ -86,7 +92,7 @@ func split(err error) []error {
 	if err == nil {
 		return nil
 	}
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // the outermost join, not one deeper down
+	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		return []error{err}
 	}

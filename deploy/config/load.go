@@ -16,9 +16,11 @@ import (
 
 // Sources is where a configuration comes from; what the environment says wins over the file, and the file over the defaults.
 type Sources struct {
-	File     string   // path of a YAML file; empty: none
-	Environ  []string // as os.Environ gives it
-	Required []string // names of the keys that must be set
+	File    string   // path of a YAML file; empty: none
+	Environ []string // as os.Environ gives it
+	// Uses names the sections that will be used, such as "pg": what is missing or wrong in others does no harm then. Every
+	// value must be readable all the same. None: all are used.
+	Uses []string
 }
 
 // notOurs are the variables that begin like ours and are no settings: they steer tests, the demo's cache and test hooks.
@@ -27,7 +29,7 @@ func notOurs(name string) bool {
 }
 
 // Load composes and checks a configuration. Its error holds every problem at once, one a line, each beginning with its key;
-// the Config is then of no use.
+// the Config is then good for being printed only.
 func Load(s Sources) (Config, error) {
 	c := Defaults()
 	keys := keysOf(&c)
@@ -36,17 +38,9 @@ func Load(s Sources) (Config, error) {
 	for _, k := range keys {
 		errs = append(errs, k.take(tree))
 	}
-	for _, name := range s.Required {
-		if i := slices.IndexFunc(keys, func(k key) bool { return k.name == name }); i < 0 || empty(keys[i].value) {
-			errs = append(errs, fmt.Errorf("%s: is required and not set", name))
-		}
-	}
-	errs = append(errs, validate(&c))
-	if err := errors.Join(errs...); err != nil {
-		return Config{}, err
-	}
+	errs = append(errs, validate(&c, s.Uses))
 	c.settle(tree.Exists)
-	return c, nil
+	return c, errors.Join(errs...)
 }
 
 // Problems takes the error of Load apart, one problem an element.
@@ -118,11 +112,6 @@ func (k key) take(tree *koanf.Koanf) error {
 		k.value.Set(parsed)
 	}
 	return errors.Join(errs...)
-}
-
-// empty says that nothing has been given for a required key.
-func empty(v reflect.Value) bool {
-	return v.IsZero() || v.Kind() == reflect.Slice && v.Len() == 0
 }
 
 // nested lets a file spell a key with dots, as it is printed, or as nested sections.

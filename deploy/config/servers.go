@@ -7,19 +7,6 @@ import (
 	"time"
 )
 
-// PG is our own PostgreSQL, 14 or newer; keys under "pg.".
-type PG struct {
-	// DSN is the connection string, as a URL or as key=value words. Required.
-	DSN string `koanf:"dsn" secret:"true"`
-	// MaxConns is the size of the pool; 0 leaves it to pool_max_conns of the DSN, else 10. 0 … 1000.
-	MaxConns int32 `koanf:"max-conns"`
-}
-
-func defaultPG() PG { return PG{MaxConns: 10} }
-
-// Validate finds everything wrong with the settings.
-func (p PG) Validate() error { return within("max-conns", p.MaxConns, 0, 1000) }
-
 // Mailbox is the shared MySQL; keys under "mailbox.".
 type Mailbox struct {
 	// DSN is the connection string in the form of the Go driver: user:password@tcp(host:3306)/database. Required.
@@ -46,7 +33,7 @@ const maxStatusBytes = 20
 // Validate finds everything wrong with the settings.
 func (m Mailbox) Validate() error {
 	errs := []error{
-		zone("zone", m.Zone), filled("table-in", m.TableIn), filled("table-out", m.TableOut),
+		filled("dsn", m.DSN), zone("zone", m.Zone), filled("table-in", m.TableIn), filled("table-out", m.TableOut),
 		filled("processed-value", m.ProcessedValue), within("processed-value", len(m.ProcessedValue), 0, maxStatusBytes),
 	}
 	for outcome, status := range m.StatusMap {
@@ -104,8 +91,12 @@ func (k Kafka) Validate() error {
 	if (k.SASLMechanism == "") != (k.SASLUser == "") {
 		login = errors.New("sasl-mechanism: goes together with sasl-user")
 	}
+	var brokers error
+	if len(k.Brokers) == 0 {
+		brokers = errors.New("brokers: required")
+	}
 	return errors.Join(
-		filled("topic-msg", k.TopicMsg), filled("topic-schd", k.TopicSchd), oneOf("msg-key", k.MsgKey, "flid", "sndr"),
+		brokers, filled("topic-msg", k.TopicMsg), filled("topic-schd", k.TopicSchd), oneOf("msg-key", k.MsgKey, "flid", "sndr"),
 		within("partitions", k.Partitions, 1, 1000), within("replication", k.Replication, -1, 100), pair,
 		oneOf("sasl-mechanism", k.SASLMechanism, "", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"), login,
 	)

@@ -4,10 +4,10 @@
 #   deploy/setup/servers.sh [postgres] [mariadb] [cc]      cc: the C compiler that go test -race needs
 #
 # What is found is left alone. What is missing is installed from the system's packages as root, or unpacked by an ordinary
-# user into ${XDG_CACHE_HOME:-$HOME/.cache}/msgexchange/root, where db/dbserver looks too. Otherwise: one sentence, exit 1.
+# user into root/ of the cache (${XDG_CACHE_HOME:-$HOME/.cache}/msgexchange or $MSGX_CACHE), where db/dbserver looks too. Otherwise: one sentence, exit 1.
 set -euo pipefail
 
-cache="${XDG_CACHE_HOME:-$HOME/.cache}/msgexchange"
+cache="${MSGX_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/msgexchange}"
 root="$cache/root"
 
 say() { printf 'setup: %s\n' "$*" >&2; }
