@@ -13,15 +13,20 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// StartPostgres starts a private PostgreSQL. It returns ErrNotInstalled when there is none on the machine.
-func StartPostgres(ctx context.Context, opts Options) (*Server, error) {
-	binDir, err := find("postgresql", []string{"postgres", "initdb", "pg_dump"}, []string{
+// PostgresDir finds the folder of PostgreSQL's programs, pg_dump among them. It returns ErrNotInstalled when there is none.
+func PostgresDir() (string, error) {
+	return find("postgresql", []string{"postgres", "initdb", "pg_dump"}, []string{
 		"usr/lib/postgresql/*/bin",          // Debian
 		"usr/pgsql-*/bin",                   // Red Hat
 		"opt/homebrew/opt/postgresql@*/bin", // Homebrew on ARM
 		"usr/local/opt/postgresql@*/bin",    // Homebrew on Intel
 		"home/linuxbrew/.linuxbrew/opt/postgresql@*/bin",
 	})
+}
+
+// StartPostgres starts a private PostgreSQL. It returns ErrNotInstalled when there is none on the machine.
+func StartPostgres(ctx context.Context, opts Options) (*Server, error) {
+	binDir, err := PostgresDir()
 	if err != nil {
 		return nil, err
 	}

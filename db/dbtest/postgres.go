@@ -37,7 +37,13 @@ func New(tb testing.TB) *pgxpool.Pool {
 // DSN makes a migrated database that only this test has. The test closes its connections before it ends, or they are cut.
 func DSN(tb testing.TB) string {
 	tb.Helper()
-	return clone(tb, tb)
+	return clone(tb, tb, migrator{})
+}
+
+// EmptyDSN makes a database without any table that only this test has.
+func EmptyDSN(tb testing.TB) string {
+	tb.Helper()
+	return clone(tb, tb, pgtestdb.NoopMigrator{})
 }
 
 // Tx gives a transaction that is rolled back when the test ends: milliseconds. All such transactions of a process are
@@ -69,8 +75,8 @@ func open(tb testing.TB, dsn string) *pgxpool.Pool {
 	return pool
 }
 
-// clone copies the migrated template, making it first if this server has none; owner's end drops the copy.
-func clone(tb testing.TB, owner pgtestdb.TB) string {
+// clone copies the template of m, making it first if this server has none; owner's end drops the copy.
+func clone(tb testing.TB, owner pgtestdb.TB, m pgtestdb.Migrator) string {
 	tb.Helper()
 	admin, err := url.Parse(shared.postgres.need(tb))
 	if err != nil {
@@ -83,7 +89,7 @@ func clone(tb testing.TB, owner pgtestdb.TB) string {
 		User: admin.User.Username(), Password: password,
 		Database: "postgres", Options: admin.RawQuery,
 		ForceTerminateConnections: true,
-	}, migrator{})
+	}, m)
 	return conf.URL()
 }
 
@@ -130,7 +136,7 @@ func (r *rolledBack) pool(tb testing.TB) *pgxpool.Pool {
 	tb.Helper()
 	r.once.Do(func() {
 		// A test that stands at a breakpoint is idle in its transaction for long.
-		r.p = open(tb, clone(tb, &r.owner)+"&idle_in_transaction_session_timeout=10min")
+		r.p = open(tb, clone(tb, &r.owner, migrator{})+"&idle_in_transaction_session_timeout=10min")
 	})
 	if r.p == nil {
 		tb.Fatal("dbtest: no shared database: see the first test that asked for it")

@@ -2,6 +2,9 @@ package flight
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"msgexchange/jobs/message"
@@ -31,11 +34,69 @@ type Flight struct {
 	// ABDG is derived from psdt and the reference data when psdt is applied (contract §8.23, §8.29).
 	ABDG string
 	// Provenance: "stnd", "psdt" (whole list), "dely.AT" (entry), "psht.208", "fdiv" (group), "ext.NAME" -> who set it.
+	// "flid" names the newest schedule that carried the flight; "fdel" the deletion before the flight was created again.
 	Provenance map[string]message.Position
 }
 
 // Live says that the flight exists and has not been deleted.
 func (f *Flight) Live() bool { return f != nil && f.DeletedBy.IsZero() }
 
+// Master is the FLID of the flight this one is a code share of, 0 when it stands for itself. A flight that names itself
+// stands for itself.
+func (f *Flight) Master() int64 {
+	if maid := f.Scalars["maid"].Num; maid != f.FLID {
+		return maid
+	}
+	return 0
+}
+
+// FLNO is the flight number, for people: flights are told apart by FLID alone (K27).
+func (f *Flight) FLNO() string { return f.Scalars["flno"].Str }
+
+// Clone is a copy that may be changed; the entries of lists are shared, since nobody changes an entry.
+func (f *Flight) Clone() *Flight {
+	c := *f
+	c.Scalars = cloneMap(f.Scalars)
+	c.Ext = cloneMap(f.Ext)
+	c.Provenance = cloneMap(f.Provenance)
+	c.Lists = make(map[string][]sis.Entry, len(f.Lists)+1)
+	for name, entries := range f.Lists {
+		c.Lists[name] = slices.Clone(entries)
+	}
+	return &c
+}
+
+// cloneMap is maps.Clone that never gives nil.
+func cloneMap[M ~map[K]V, K comparable, V any](m M) M {
+	c := make(M, len(m)+1)
+	maps.Copy(c, m)
+	return c
+}
+
 // Day is an operation day, "2026-11-30".
 type Day string
+
+// Keys of the provenance that name no field.
+const (
+	keyScheduled = "flid" // the newest schedule that carried the flight
+	keyDeleted   = "fdel" // the deletion after which the flight was created again
+)
+
+// newFlight is a flight that nothing is known of yet but its day.
+func newFlight(flid int64, day Day, pos message.Position) *Flight {
+	return (&Flight{FLID: flid, OperationDay: day, CreatedBy: pos}).Clone()
+}
+
+// again is a deleted flight created once more: its fields start empty and its version goes on counting (contract §8.27).
+func (f *Flight) again(day Day, pos message.Position) *Flight {
+	fresh := newFlight(f.FLID, day, pos)
+	fresh.Version, fresh.Published = f.Version, f.Published
+	fresh.Provenance[keyDeleted] = f.DeletedBy
+	return fresh
+}
+
+// FFID is the flight's readable name, ALCD-FLNO-MVIN-SODT-FLIN, with SODT as on the wire (dictionary 7). For people only.
+func (f *Flight) FFID(zone *time.Location) string {
+	sodt := strings.ToUpper(time.Unix(f.Scalars["sodt"].Num, 0).In(zone).Format("02Jan061504"))
+	return strings.Join([]string{f.Scalars["alcd"].Str, f.FLNO(), f.Scalars["mvin"].Str, sodt, f.Scalars["flin"].Str}, "-")
+}

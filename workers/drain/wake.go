@@ -7,15 +7,16 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/rivertype"
 
 	"msgexchange/db/lease"
 	"msgexchange/jobs"
 	"msgexchange/jobs/fault"
 )
 
-// Inserter is what a waker needs of a River client.
+// Inserter is what a waker needs of a River client. Not its fast twin: that one copies, and fails on a unique job that exists.
 type Inserter interface {
-	InsertManyFastTx(ctx context.Context, tx pgx.Tx, params []river.InsertManyParams) (int, error)
+	InsertManyTx(ctx context.Context, tx pgx.Tx, params []river.InsertManyParams) ([]*rivertype.JobInsertResult, error)
 }
 
 // Waker makes sure that work put into our tables is looked at. Safe for concurrent use.
@@ -41,7 +42,7 @@ func NewWaker(lane string, in Inserter) *Waker {
 		for i, k := range wakes {
 			params[i] = river.InsertManyParams{Args: jobs.For(k.role, k.wake)}
 		}
-		if _, err := in.InsertManyFastTx(ctx, tx, params); err != nil {
+		if _, err := in.InsertManyTx(ctx, tx, params); err != nil {
 			return fmt.Errorf("insert wake-ups: %w", err)
 		}
 		return nil

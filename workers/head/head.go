@@ -23,6 +23,7 @@ import (
 	"msgexchange/jobs/fault"
 	"msgexchange/jobs/flight"
 	"msgexchange/jobs/message"
+	"msgexchange/jobs/outbox"
 	"msgexchange/jobs/retry"
 	"msgexchange/jobs/sis"
 	"msgexchange/workers/drain"
@@ -53,7 +54,7 @@ type Config struct {
 	Identity message.IdentityPolicy
 	Decode   sis.Options
 	Flight   flight.Options
-	MsgKey   string // kafka.msg-key: flid or sndr
+	MsgKey   outbox.MsgKey // kafka.msg-key
 }
 
 // maxBatchBytes bounds the texts of one batch in memory; a larger single message still goes, alone.

@@ -1,0 +1,87 @@
+# Every target works from a fresh clone, twice, as root or not, beside whatever runs on the standard ports.
+
+GOLANGCI_LINT_VERSION := v2.15.0
+SQLC_VERSION          := v1.31.1
+
+GO            ?= go
+GOLANGCI_LINT ?= $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
+SQLC          ?= $(GO) run github.com/sqlc-dev/sqlc/cmd/sqlc@$(SQLC_VERSION)
+
+VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+COMMIT   := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+LDFLAGS  := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
+IMAGE    ?= msgexchange:$(VERSION)
+FUZZTIME ?= 30s
+
+# The race detector needs a C compiler; without one the tests still run, and say so.
+TESTFLAGS = -shuffle=on $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
+
+# What sqlc reads and writes, to see without sqlc whether db/pgq is fresh.
+SQLC_FILES = $(sort $(wildcard db/sqlc.yaml db/queries/*.sql migrations/*.sql db/pgq/*.go \
+             db/mailbox/*.sql db/mailbox/queries/*.sql db/mailboxq/*.go))
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: ## run the whole system on this machine, nothing needed; DURATION=20s stops it
+	@deploy/setup/servers.sh postgres
+	$(GO) run -tags demo -ldflags '$(LDFLAGS)' . demo $(if $(DURATION),--duration $(DURATION))
+
+.PHONY: test
+test: setup lint verify ## lint, then every test against real PostgreSQL and MariaDB, started privately
+	$(GO) run ./db/dbtest/serve -- $(GO) test $(TESTFLAGS) -tags demo,faults ./...
+	$(GO) test $(TESTFLAGS) ./deploy/cli/...
+ifeq ($(CI),true)
+	@test -n '$(filter -race,$(TESTFLAGS))' || { echo 'test: the race detector did not run: no C compiler' >&2; exit 1; }
+endif
+
+.PHONY: test-unit
+test-unit: ## test the core only: no servers, seconds
+	$(GO) test -shuffle=on ./jobs/...
+
+.PHONY: fuzz
+fuzz: ## fuzz every target of the core for FUZZTIME (30s) each
+	@for package in $$($(GO) list ./jobs/...); do \
+		for target in $$($(GO) test -list '^Fuzz' $$package | grep '^Fuzz'); do \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package || exit 1; \
+		done; \
+	done
+
+.PHONY: setup
+setup: ## get PostgreSQL and MariaDB for the tests if they are missing
+	@deploy/setup/servers.sh postgres mariadb cc
+
+.PHONY: lint
+lint: ## check style, imports and shape
+	$(GOLANGCI_LINT) run -c .ci/golangci.yml
+	.ci/shape
+
+.PHONY: fmt
+fmt: ## format
+	$(GOLANGCI_LINT) fmt -c .ci/golangci.yml
+
+.PHONY: generate
+generate: ## write everything that is generated
+	cd db && $(SQLC) generate
+	cksum $(SQLC_FILES) > db/generated.cksum
+	$(GO) test ./deploy/config -run TestKeyTable -update
+
+.PHONY: verify
+verify: ## check that what is generated is fresh
+	@cksum $(SQLC_FILES) | diff db/generated.cksum - || { echo 'verify: stale: run make generate' >&2; exit 1; }
+
+.PHONY: build
+build: ## build bin/msgexchange, static
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/msgexchange .
+
+.PHONY: image
+image: ## build the container image
+	docker build -f deploy/docker/Dockerfile --build-arg VERSION=$(VERSION) --build-arg COMMIT=$(COMMIT) -t $(IMAGE) .
+
+.PHONY: run
+run: ## serve with the configuration of the environment; ARGS='--config FILE'
+	$(GO) run -ldflags '$(LDFLAGS)' . serve $(ARGS)

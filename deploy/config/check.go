@@ -1,0 +1,63 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A check names the key below its section, so that the loader can put the section in front. It is nil when all is well.
+
+// within checks that v lies in lo … hi, both included.
+func within[T cmp.Ordered](name string, v, lo, hi T) error {
+	if v < lo || v > hi {
+		return fmt.Errorf("%s: %v is not in %v … %v", name, v, lo, hi)
+	}
+	return nil
+}
+
+// atLeast checks that v is not below lo.
+func atLeast[T cmp.Ordered](name string, v, lo T) error {
+	if v < lo {
+		return fmt.Errorf("%s: %v is less than %v", name, v, lo)
+	}
+	return nil
+}
+
+// oneOf checks that v is one of a closed set.
+func oneOf[T ~string](name string, v T, all ...T) error {
+	if slices.Contains(all, v) {
+		return nil
+	}
+	words := make([]string, len(all))
+	for i, word := range all {
+		words[i] = string(word)
+	}
+	return fmt.Errorf("%s: %q is none of %s", name, v, strings.Join(words, ", "))
+}
+
+// filled checks that v says something.
+func filled(name, v string) error {
+	if strings.TrimSpace(v) == "" {
+		return fmt.Errorf("%s: required", name)
+	}
+	return nil
+}
+
+// zone checks that v is a time zone of the tz database.
+func zone(name, v string) error {
+	if _, err := time.LoadLocation(v); v == "" || err != nil {
+		return fmt.Errorf("%s: %q is no time zone of the tz database", name, v)
+	}
+	return nil
+}
+
+// schedule checks that v is a cron line of five fields.
+func schedule(name, v string) error {
+	if len(strings.Fields(v)) != 5 {
+		return fmt.Errorf("%s: %q is no cron line of five fields", name, v)
+	}
+	return nil
+}

@@ -1,0 +1,127 @@
+// Package config composes the configuration of every component into one, loads it, checks it and prints it (contract §3).
+// The components own their structs; this package owns where values come from: defaults < YAML file < environment. It is the
+// only package that is given the environment, and it never lets a secret out.
+package config
+
+import (
+	"errors"
+	"log/slog"
+	"strings"
+	"time"
+
+	"msgexchange/db"
+)
+
+// Mode says how much of the outside world is written to.
+type Mode string
+
+// The closed set of modes.
+const (
+	Live   Mode = "live"   // everything
+	Shadow Mode = "shadow" // own PostgreSQL and own topics only: no mark, no request
+)
+
+// AllModes lists the modes.
+func AllModes() []Mode { return []Mode{Live, Shadow} }
+
+// shadowSuffix and shadowPrefix keep a shadow's name and topics apart from those of the live system.
+const (
+	shadowSuffix = "-shadow"
+	shadowPrefix = "shadow."
+)
+
+// Config is everything that can be set. Durations are written 20ms, 1m30s or 400d, lists with commas, maps as k=v,k=v.
+type Config struct {
+	// Mode is live, or shadow: own PostgreSQL, topic prefix, no mark and no request.
+	Mode Mode `koanf:"mode"`
+	// ServiceName is how this system calls itself; in shadow mode it ends in -shadow.
+	ServiceName string `koanf:"service-name"`
+	// Lane names the mailbox this system reads: one mailbox is one lane.
+	Lane string `koanf:"lane"`
+	// ShutdownGrace is how long a stopping process may go on finishing what it has in hand. 1s … 10m.
+	ShutdownGrace time.Duration `koanf:"shutdown-grace"`
+
+	Log          Log          `koanf:"log"`
+	PG           db.Config    `koanf:"pg"`
+	Mailbox      Mailbox      `koanf:"mailbox"`
+	Kafka        Kafka        `koanf:"kafka"`
+	HTTP         HTTP         `koanf:"http"`
+	OperationDay OperationDay `koanf:"operation-day"`
+	Flight       Flight       `koanf:"flight"`
+	Pipeline     Pipeline     `koanf:"pipeline"`
+	Identity     Identity     `koanf:"identity"`
+	Ignore       Ignore       `koanf:"ignore"`
+	Schd         Schd         `koanf:"schd"`
+	Delivery     Delivery     `koanf:"delivery"`
+	Backfill     Backfill     `koanf:"backfill"`
+	Request      Request      `koanf:"request"`
+	Refdata      Refdata      `koanf:"refdata"`
+	AdminAPI     AdminAPI     `koanf:"admin-api"`
+	Raw          Raw          `koanf:"raw"`
+	Archive      Archive      `koanf:"archive"`
+	History      History      `koanf:"history"`
+}
+
+// Log is how the process reports; keys under "log.".
+type Log struct {
+	// Level is the least that is written: debug, info, warn or error.
+	Level slog.Level `koanf:"level"`
+	// Format is json, or text for people.
+	Format string `koanf:"format"`
+}
+
+// Defaults is the configuration of which nothing has been set.
+func Defaults() Config {
+	return Config{
+		Mode:          Live,
+		ServiceName:   "msgexchangeapi",
+		Lane:          "default",
+		ShutdownGrace: 25 * time.Second,
+		Log:           Log{Level: slog.LevelInfo, Format: "json"},
+		PG:            db.Defaults(),
+		Mailbox:       defaultMailbox(),
+		Kafka:         defaultKafka(),
+		HTTP:          defaultHTTP(),
+		OperationDay:  defaultOperationDay(),
+		Flight:        defaultFlight(),
+		Pipeline:      defaultPipeline(),
+		Identity:      defaultIdentity(),
+		Ignore:        defaultIgnore(),
+		Schd:          defaultSchd(),
+		Delivery:      defaultDelivery(),
+		Backfill:      defaultBackfill(),
+		Request:       defaultRequest(),
+		Refdata:       Refdata{},
+		AdminAPI:      defaultAdminAPI(),
+		Raw:           defaultRaw(),
+		Archive:       defaultArchive(),
+		History:       defaultHistory(),
+	}
+}
+
+// Validate finds what is wrong with the settings that belong to no component.
+func (c Config) Validate() error {
+	return errors.Join(
+		oneOf("mode", c.Mode, AllModes()...),
+		filled("service-name", c.ServiceName),
+		filled("lane", c.Lane),
+		within("shutdown-grace", c.ShutdownGrace, time.Second, 10*time.Minute),
+	)
+}
+
+// Validate finds what is wrong with the settings of logging.
+func (l Log) Validate() error { return oneOf("format", l.Format, "json", "text") }
+
+// settle fills in what follows from other settings; set tells which keys were given.
+func (c *Config) settle(set func(name string) bool) {
+	if c.Pipeline.UnsupportedAttempts == 0 {
+		c.Pipeline.UnsupportedAttempts = c.Pipeline.MaxAttempts
+	}
+	if c.Mode != Shadow {
+		return
+	}
+	c.ServiceName = strings.TrimSuffix(c.ServiceName, shadowSuffix) + shadowSuffix
+	if !set("kafka.topic-prefix") {
+		c.Kafka.TopicPrefix = shadowPrefix
+	}
+}

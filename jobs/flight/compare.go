@@ -1,0 +1,105 @@
+package flight
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+	"strings"
+
+	"msgexchange/jobs/sis"
+)
+
+// compare finds what differs between two states of a flight. Before is nil or deleted for a flight that comes into being.
+func compare(before, after *Flight) Change {
+	c := Change{Before: before, After: after}
+	was := before
+	switch {
+	case !before.Live() && !after.Live():
+		return c
+	case !before.Live():
+		c.Op, was = Create, &Flight{}
+	case !after.Live():
+		c.Op = Delete
+		return c
+	}
+	c.Lists = changedLists(was, after)
+	c.Fields = changedFields(was, after, c.Lists)
+	if c.Op == "" && len(c.Fields) > 0 {
+		c.Op = Update
+	}
+	return c
+}
+
+// silent says that the flight must be stored although nobody sees a difference. Whatever is stored unseen has a provenance.
+func (c Change) silent() bool {
+	return c.Before == nil || c.Before.CreatedBy != c.After.CreatedBy || c.Before.DeletedBy != c.After.DeletedBy ||
+		!maps.Equal(c.Before.Provenance, c.After.Provenance)
+}
+
+func changedLists(was, is *Flight) []string {
+	var names []string
+	for _, l := range listLayouts() {
+		if !slices.EqualFunc(was.Lists[l.Name], is.Lists[l.Name], sameEntry) {
+			names = append(names, l.Name)
+		}
+	}
+	return names
+}
+
+func changedFields(was, is *Flight, lists []string) []string {
+	var names []string
+	for _, name := range scalarNames() {
+		if was.Scalars[name] == is.Scalars[name] {
+			continue
+		}
+		if top, _, _ := strings.Cut(name, "."); !slices.Contains(names, top) {
+			names = append(names, top)
+		}
+	}
+	for _, l := range listLayouts() {
+		if byStand(l.Name) {
+			continue
+		}
+		if slices.Contains(lists, l.Name) || l.Name == "psdt" && !sameShown(was, is) {
+			names = append(names, l.Name)
+		}
+	}
+	if !maps.EqualFunc(was.Ext, is.Ext, sameJSON) {
+		names = append(names, "ext")
+	}
+	if !slices.Equal(was.MAFL, is.MAFL) {
+		names = append(names, "mafl")
+	}
+	if was.ABDG != is.ABDG {
+		names = append(names, "abdg")
+	}
+	return names
+}
+
+// sameShown compares the push-back and tractor times of the stands that the flight has.
+func sameShown(was, is *Flight) bool {
+	for _, stand := range is.Lists["psdt"] {
+		for _, name := range [...]string{"psht", "tipt"} {
+			a, b := was.atStand(name, stand), is.atStand(name, stand)
+			if !maps.Equal(a, b) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// atStand gives what a list kept by stand says about the stand of a psdt entry; nil when nothing.
+func (f *Flight) atStand(name string, stand sis.Entry) sis.Fields {
+	entries := f.Lists[name]
+	if at := indexOf(entries, stand.Fields["psst"].Str); at >= 0 {
+		return entries[at].Fields
+	}
+	return nil
+}
+
+func sameEntry(a, b sis.Entry) bool {
+	return a.Key == b.Key && maps.Equal(a.Fields, b.Fields) && slices.EqualFunc(a.Sub, b.Sub, maps.Equal[sis.Fields, sis.Fields])
+}
+
+func sameJSON[T ~[]byte](a, b T) bool { return bytes.Equal(a, b) }

@@ -1,0 +1,262 @@
+package flight
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"msgexchange/jobs/fault"
+	"msgexchange/jobs/message"
+	"msgexchange/jobs/sis"
+)
+
+// Bridges knows the airbridges of a stand, in the order of the reference data's key. A remote or unknown stand has none.
+type Bridges interface {
+	Bridges(stand string) []string
+}
+
+// Options are what Decide must be told about the site.
+type Options struct {
+	// Zone is the operation day's and CutoffHour the hour at which it begins; Zone must not be nil.
+	Zone       *time.Location
+	CutoffHour int
+	// DetachOnMasterDelete keeps the children of a deleted master, unlinked, instead of deleting them with it.
+	DetachOnMasterDelete bool
+	// Bridges may be nil: then no stand has any.
+	Bridges Bridges
+}
+
+// Op is what became of a flight.
+type Op string
+
+// The closed set of ops, as they are spelled in events.
+const (
+	Create Op = "CREATE"
+	Update Op = "UPDATE"
+	Delete Op = "DELETE"
+)
+
+// AllOps lists the ops.
+func AllOps() []Op { return []Op{Create, Update, Delete} }
+
+// Change is the new state of one flight. All of it must be stored, together or not at all with the rest of the outcome.
+type Change struct {
+	// Op is empty when nothing changed that anybody sees: only who said it, or a push-back or tractor time of a stand the
+	// flight does not have. Such a change has no event and no version of its own.
+	Op Op
+	// Before is nil for a flight never heard of, and deleted for one that is created again.
+	Before, After *Flight
+	// Fields are the top-level names of the flight JSON that differ, in its order; all that are set for Create.
+	Fields []string
+	// Lists are the names of the lists whose entries differ, in the order of the catalogue; psht and tipt among them.
+	Lists []string
+	// Master is the live flight through which a change to a child is announced, as it is after the message; else nil.
+	Master *Flight
+}
+
+// Outcome is everything one message does.
+type Outcome struct {
+	// Changes has each flight at most once: those the message names in its order, then what follows from them.
+	Changes []Change
+	// Created, Updated and Unchanged count the flights that the message names.
+	Created, Updated, Unchanged int
+}
+
+// Decide says what m does to the flights it names, at being when. Pure: same input, same outcome; v must hold what Needs
+// asks for and is left as it is. A fault.Protocol refuses the whole message and nothing of it may be stored (design §6).
+func Decide(v View, m sis.Message, pos message.Position, at time.Time, opt Options) (Outcome, error) {
+	d := decision{
+		base: v, now: layered{v, NewSet()}, pos: pos, opt: opt,
+		at: at.UTC().Truncate(time.Microsecond), // what PostgreSQL keeps, so that an event shows what a query will
+	}
+	for i := range m.Records {
+		r := &m.Records[i]
+		switch {
+		case r.Delete:
+			d.delete(d.now.Flight(r.FLID))
+		case m.Meta.TYPE == "SCHD":
+			if err := d.schedule(i, r); err != nil {
+				return Outcome{}, err
+			}
+		default:
+			d.operate(r)
+		}
+	}
+	d.relink()
+	return d.outcome(m.Records), nil
+}
+
+// decision is the work on one message.
+type decision struct {
+	base    View    // before the message
+	now     layered // with all that was decided so far
+	touched []int64 // the flights in now.top, in the order in which they came
+	pos     message.Position
+	at      time.Time
+	opt     Options
+}
+
+// edit gives a flight for changing, in the state that this message has brought it to so far.
+func (d *decision) edit(f *Flight) edit {
+	if d.now.top.Flight(f.FLID) == nil {
+		f = f.Clone()
+		d.touch(f)
+	}
+	return edit{f, d.pos, d.opt}
+}
+
+// touch makes f the state of its flight.
+func (d *decision) touch(f *Flight) {
+	if d.now.top.Flight(f.FLID) == nil {
+		d.touched = append(d.touched, f.FLID)
+	}
+	d.now.top.Put(f)
+}
+
+// schedule applies an FLTR: it creates the flight or changes it. One that is older than the deletion does nothing.
+func (d *decision) schedule(i int, r *sis.Record) error {
+	day := DayOf(time.Unix(r.Fields["sodt"].Num, 0), d.opt.Zone, d.opt.CutoffHour)
+	f := d.now.Flight(r.FLID)
+	switch {
+	case f == nil:
+		d.touch(newFlight(r.FLID, day, d.pos))
+	case f.DeletedBy.After(d.pos) || f.Provenance[keyDeleted].After(d.pos):
+		return nil
+	case !f.Live():
+		d.touch(f.again(day, d.pos))
+	case f.OperationDay != day:
+		return d.refuse(i, "flight %d is of operation day %s, SODT now falls on %s", r.FLID, f.OperationDay, day)
+	}
+	e := d.edit(d.now.Flight(r.FLID))
+	e.record(r)
+	if e.takes(keyScheduled) {
+		e.f.Provenance[keyScheduled] = d.pos
+	}
+	if e.f.CreatedBy.After(d.pos) { // late, but in order it would have been the one
+		e.f.CreatedBy = d.pos
+	}
+	d.now.top.Put(e.f)
+	return nil
+}
+
+func (d *decision) refuse(i int, format string, args ...any) error {
+	err := fault.At(fault.Protocol, "decide", fmt.Sprintf("MSG/SCHD/FLTR[%d]/SODT", i+1), 0, format, args...)
+	err.MsgID = d.pos.ID
+	return err
+}
+
+// operate applies a FLOP. It does nothing to a flight that is not there, or was not there yet when the message arrived.
+func (d *decision) operate(r *sis.Record) {
+	f := d.now.Flight(r.FLID)
+	if !f.Live() || f.CreatedBy.After(d.pos) {
+		return
+	}
+	e := d.edit(f)
+	e.record(r)
+	d.now.top.Put(e.f)
+}
+
+// delete ends a flight, and its children with it or their link to it. A deletion older than the schedule that brought the
+// flight does nothing; one newer than the deletion takes its place, so that schedules between the two stay without effect.
+func (d *decision) delete(f *Flight) {
+	switch {
+	case f == nil, f.CreatedBy.After(d.pos), f.Provenance[keyScheduled].After(d.pos), f.DeletedBy.After(d.pos):
+		return
+	case !f.Live():
+		d.edit(f).f.DeletedBy = d.pos
+		return
+	}
+	e := d.edit(f)
+	e.f.DeletedBy, e.f.DeletedAt, e.f.MAFL = d.pos, d.at, nil
+	d.now.top.Put(e.f)
+	for _, child := range d.now.Children(f.FLID) {
+		d.orphan(child)
+	}
+}
+
+// orphan does to a child what the deletion of its master means for it, unless it was linked only later.
+func (d *decision) orphan(child *Flight) {
+	if child.Provenance["maid"].After(d.pos) {
+		return
+	}
+	if !d.opt.DetachOnMasterDelete {
+		d.delete(child)
+		return
+	}
+	e := d.edit(child)
+	e.scalars(sis.Fields{"maid": {}, "csop": {}, "csft": {}})
+	d.now.top.Put(e.f)
+}
+
+// relink brings MAFL of every flight up to date that may have lost or won a child (dictionary 8).
+func (d *decision) relink() {
+	for _, flid := range slices.Clone(d.touched) {
+		d.countChildren(flid)
+		d.countChildren(d.now.Flight(flid).Master())
+		if before := d.base.Flight(flid); before != nil {
+			d.countChildren(before.Master())
+		}
+	}
+}
+
+func (d *decision) countChildren(flid int64) {
+	master := d.now.Flight(flid)
+	if !master.Live() {
+		return
+	}
+	var mafl []string
+	for _, child := range d.now.Children(flid) {
+		mafl = append(mafl, child.FLNO())
+	}
+	slices.Sort(mafl)
+	if !slices.Equal(mafl, master.MAFL) {
+		d.edit(master).f.MAFL = mafl
+	}
+}
+
+// outcome compares what is with what was: the versions step, and who is announced through whom is settled.
+func (d *decision) outcome(records []sis.Record) Outcome {
+	var o Outcome
+	for _, flid := range d.touched {
+		c := compare(d.base.Flight(flid), d.now.Flight(flid))
+		if c.Op == "" && !c.silent() {
+			continue
+		}
+		if c.Op != "" {
+			f := c.After
+			f.Version, f.LastMessage, f.UpdatedAt = f.Version+1, d.pos, d.at
+			f.Published = f.Live() && f.Master() == 0
+		}
+		o.Changes = append(o.Changes, c)
+	}
+	for i := range o.Changes {
+		c := &o.Changes[i]
+		if master := d.now.Flight(c.After.Master()); c.Op != "" && master.Live() {
+			c.Master = master
+		}
+	}
+	o.count(records)
+	return o
+}
+
+func (o *Outcome) count(records []sis.Record) {
+	ops := make(map[int64]Op, len(o.Changes))
+	for _, c := range o.Changes {
+		ops[c.After.FLID] = c.Op
+	}
+	named := make(map[int64]bool, len(records))
+	for _, r := range records {
+		if named[r.FLID] {
+			continue
+		}
+		named[r.FLID] = true
+		switch ops[r.FLID] {
+		case Create:
+			o.Created++
+		case Update, Delete:
+			o.Updated++
+		default:
+			o.Unchanged++
+		}
+	}
+}

@@ -1,0 +1,567 @@
+-- The schema as the migrations leave it, for review. Written by: go test ./db -run upDownUp -update
+
+CREATE TABLE public.flight_abtm (
+    flid bigint NOT NULL,
+    asno smallint NOT NULL,
+    abdg text NOT NULL,
+    abop text NOT NULL,
+    aotm timestamp with time zone NOT NULL
+);
+
+CREATE TABLE public.flight_chdt (
+    flid bigint NOT NULL,
+    chno smallint NOT NULL,
+    chut text NOT NULL,
+    ccls text,
+    pcbt timestamp with time zone,
+    pcet timestamp with time zone,
+    cbtm timestamp with time zone,
+    cetm timestamp with time zone,
+    ctyp text
+);
+
+CREATE TABLE public.flight_chot (
+    flid bigint NOT NULL,
+    csno smallint NOT NULL,
+    chtm timestamp with time zone NOT NULL,
+    chid text NOT NULL,
+    chst text NOT NULL
+);
+
+CREATE TABLE public.flight_ckdt (
+    flid bigint NOT NULL,
+    ckno smallint NOT NULL,
+    chkc text NOT NULL,
+    ccls text,
+    pcot timestamp with time zone,
+    pcct timestamp with time zone,
+    cotm timestamp with time zone,
+    cctm timestamp with time zone,
+    ctyp text
+);
+
+CREATE TABLE public.flight_cldt (
+    flid bigint NOT NULL,
+    clno smallint NOT NULL,
+    belt text NOT NULL,
+    bcls text,
+    pcot timestamp with time zone,
+    pcct timestamp with time zone,
+    fbag timestamp with time zone,
+    lbag timestamp with time zone,
+    btyp text
+);
+
+CREATE TABLE public.flight_dely (
+    flid bigint NOT NULL,
+    code text NOT NULL,
+    strt timestamp with time zone,
+    dura_minutes integer,
+    reason text
+);
+
+CREATE TABLE public.flight_gtdt (
+    flid bigint NOT NULL,
+    gtno smallint NOT NULL,
+    gate text NOT NULL,
+    pgot timestamp with time zone,
+    pgct timestamp with time zone,
+    gotm timestamp with time zone,
+    gctm timestamp with time zone,
+    gtyp text
+);
+
+CREATE TABLE public.flight_history (
+    flid bigint NOT NULL,
+    operation_day date NOT NULL,
+    state_version bigint NOT NULL,
+    rule text NOT NULL,
+    doc jsonb NOT NULL,
+    provenance jsonb NOT NULL,
+    swept_at timestamp with time zone NOT NULL
+);
+
+CREATE TABLE public.flight_psdt (
+    flid bigint NOT NULL,
+    psno smallint NOT NULL,
+    psst text NOT NULL,
+    stst timestamp with time zone,
+    stet timestamp with time zone
+);
+
+CREATE TABLE public.flight_route_point (
+    flid bigint NOT NULL,
+    kind text NOT NULL,
+    rtno smallint NOT NULL,
+    apcd text NOT NULL,
+    scat timestamp with time zone,
+    scdt timestamp with time zone,
+    CONSTRAINT flight_route_point_kind_check CHECK ((kind = ANY (ARRAY['ROUT'::text, 'ERUT'::text])))
+);
+
+CREATE TABLE public.flight_schd (
+    flid bigint NOT NULL,
+    operation_day date NOT NULL,
+    state_version bigint NOT NULL,
+    last_msg_id bigint NOT NULL,
+    last_generation integer DEFAULT 0 NOT NULL,
+    flno text NOT NULL,
+    mvin text NOT NULL,
+    sodt timestamp with time zone NOT NULL,
+    maid bigint,
+    stnd text,
+    mafl text[] DEFAULT '{}'::text[] NOT NULL,
+    abdg text,
+    scalars jsonb DEFAULT '{}'::jsonb NOT NULL,
+    stand_ops jsonb DEFAULT '{}'::jsonb NOT NULL,
+    ext jsonb DEFAULT '{}'::jsonb NOT NULL,
+    provenance jsonb DEFAULT '{}'::jsonb NOT NULL,
+    published boolean DEFAULT false NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    updated_at timestamp with time zone NOT NULL,
+    deleted_at timestamp with time zone,
+    CONSTRAINT flight_schd_state_version_check CHECK ((state_version > 0))
+)
+WITH (fillfactor='50');
+
+CREATE TABLE public.flight_srvt (
+    flid bigint NOT NULL,
+    srtc text NOT NULL,
+    srqt smallint NOT NULL,
+    srst timestamp with time zone,
+    sret timestamp with time zone,
+    srpr bigint,
+    sanr text,
+    sarr text
+);
+
+CREATE TABLE public.flight_vipf (
+    flid bigint NOT NULL,
+    vpcd text NOT NULL,
+    vfes bigint,
+    vipt jsonb
+);
+
+CREATE TABLE public.inbox_cursor (
+    lane text NOT NULL,
+    generation integer DEFAULT 0 NOT NULL,
+    committed_up_to bigint DEFAULT 0 NOT NULL,
+    watermark_received_at timestamp with time zone,
+    id_step integer DEFAULT 1 NOT NULL,
+    seeded_at timestamp with time zone,
+    seeded_from text,
+    stopped_reason text,
+    stopped_at timestamp with time zone,
+    last_polled_at timestamp with time zone,
+    updated_at timestamp with time zone NOT NULL,
+    CONSTRAINT inbox_cursor_committed_up_to_check CHECK ((committed_up_to >= 0)),
+    CONSTRAINT inbox_cursor_id_step_check CHECK ((id_step > 0))
+);
+
+CREATE TABLE public.inbox_hole (
+    lane text NOT NULL,
+    generation integer DEFAULT 0 NOT NULL,
+    first_id bigint NOT NULL,
+    last_id bigint NOT NULL,
+    first_seen_at timestamp with time zone NOT NULL,
+    released_at timestamp with time zone,
+    CONSTRAINT inbox_hole_range_check CHECK ((first_id <= last_id))
+);
+
+CREATE TABLE public.msg_event (
+    event_id bigint NOT NULL,
+    target text NOT NULL,
+    msg_id bigint NOT NULL,
+    generation integer DEFAULT 0 NOT NULL,
+    flid bigint NOT NULL,
+    partition_key text NOT NULL,
+    event_type text NOT NULL,
+    state_version bigint NOT NULL,
+    kind text NOT NULL,
+    sndr text DEFAULT ''::text NOT NULL,
+    payload json,
+    state text DEFAULT 'PENDING'::text NOT NULL,
+    attempts integer DEFAULT 0 NOT NULL,
+    next_attempt_at timestamp with time zone,
+    last_error text,
+    superseded_by bigint,
+    kafka_partition integer,
+    kafka_offset bigint,
+    received_at timestamp with time zone,
+    created_at timestamp with time zone NOT NULL,
+    sent_at timestamp with time zone,
+    CONSTRAINT msg_event_event_type_check CHECK ((event_type = ANY (ARRAY['UPSERT'::text, 'TOMBSTONE'::text]))),
+    CONSTRAINT msg_event_partition_key_check CHECK ((partition_key <> ''::text)),
+    CONSTRAINT msg_event_payload_check CHECK (((payload IS NOT NULL) OR (event_type = 'TOMBSTONE'::text))),
+    CONSTRAINT msg_event_state_check CHECK ((state = ANY (ARRAY['PENDING'::text, 'SENT'::text, 'DEAD'::text]))),
+    CONSTRAINT msg_event_target_check CHECK ((target = ANY (ARRAY['KAFKA:msg'::text, 'KAFKA:schd'::text])))
+)
+WITH (fillfactor='80');
+
+CREATE SEQUENCE public.msg_event_event_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+ALTER SEQUENCE public.msg_event_event_id_seq OWNED BY public.msg_event.event_id;
+
+CREATE TABLE public.msg_event_hst (
+    event_id bigint NOT NULL,
+    target text NOT NULL,
+    msg_id bigint NOT NULL,
+    generation integer NOT NULL,
+    flid bigint NOT NULL,
+    partition_key text NOT NULL,
+    event_type text NOT NULL,
+    state_version bigint NOT NULL,
+    kind text NOT NULL,
+    sndr text NOT NULL,
+    payload json,
+    state text NOT NULL,
+    attempts integer NOT NULL,
+    next_attempt_at timestamp with time zone,
+    last_error text,
+    superseded_by bigint,
+    kafka_partition integer,
+    kafka_offset bigint,
+    received_at timestamp with time zone,
+    created_at timestamp with time zone NOT NULL,
+    sent_at timestamp with time zone,
+    archived_at timestamp with time zone NOT NULL
+);
+
+CREATE TABLE public.msg_identity (
+    identity_key text NOT NULL,
+    msg_id bigint NOT NULL,
+    generation integer DEFAULT 0 NOT NULL,
+    dttm timestamp with time zone NOT NULL,
+    content_hash bytea NOT NULL,
+    bound_at timestamp with time zone NOT NULL,
+    rebinds integer DEFAULT 0 NOT NULL
+);
+
+CREATE TABLE public.msg_raw (
+    msg_id bigint NOT NULL,
+    generation integer DEFAULT 0 NOT NULL,
+    body bytea NOT NULL,
+    size_bytes integer NOT NULL,
+    created_at timestamp with time zone NOT NULL
+);
+ALTER TABLE ONLY public.msg_raw ALTER COLUMN body SET STORAGE EXTERNAL;
+
+CREATE TABLE public.ops_audit (
+    id bigint NOT NULL,
+    at timestamp with time zone NOT NULL,
+    actor text NOT NULL,
+    peer text DEFAULT ''::text NOT NULL,
+    action text NOT NULL,
+    reason text DEFAULT ''::text NOT NULL,
+    scope jsonb DEFAULT '{}'::jsonb NOT NULL,
+    dry_run boolean DEFAULT false NOT NULL,
+    result jsonb DEFAULT '{}'::jsonb NOT NULL
+);
+
+ALTER TABLE public.ops_audit ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.ops_audit_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE public.pipeline_lease (
+    lane text NOT NULL,
+    role text NOT NULL,
+    epoch bigint DEFAULT 1 NOT NULL,
+    holder text DEFAULT ''::text NOT NULL,
+    heartbeat_at timestamp with time zone NOT NULL,
+    CONSTRAINT pipeline_lease_epoch_check CHECK ((epoch > 0)),
+    CONSTRAINT pipeline_lease_role_check CHECK ((role = ANY (ARRAY['poll'::text, 'head'::text, 'msg'::text, 'schd'::text, 'backfill'::text])))
+)
+WITH (fillfactor='10');
+
+CREATE TABLE public.proc_state (
+    msg_id bigint NOT NULL,
+    generation integer DEFAULT 0 NOT NULL,
+    state text DEFAULT 'PENDING'::text NOT NULL,
+    error_class text,
+    root_error_class text,
+    last_error text,
+    skip_reason text,
+    identity_key text,
+    attempts integer DEFAULT 0 NOT NULL,
+    next_attempt_at timestamp with time zone,
+    processing_started_at timestamp with time zone,
+    received_at timestamp with time zone,
+    created_at timestamp with time zone NOT NULL,
+    updated_at timestamp with time zone NOT NULL,
+    finished_at timestamp with time zone,
+    content_hash bytea,
+    sndr text,
+    type text,
+    styp text,
+    seqn bigint,
+    dttm timestamp with time zone,
+    late boolean DEFAULT false NOT NULL,
+    backfill_next_at timestamp with time zone,
+    backfill_at timestamp with time zone,
+    backfill_attempts integer DEFAULT 0 NOT NULL,
+    backfill_error text,
+    backfill_abandoned_at timestamp with time zone,
+    backfill_abandoned_reason text,
+    replay_count integer DEFAULT 0 NOT NULL,
+    CONSTRAINT proc_state_error_class_check CHECK ((error_class = ANY (ARRAY['MALFORMED'::text, 'PROTOCOL'::text, 'CODEC_ERROR'::text, 'UNSUPPORTED'::text, 'INFRA'::text, 'EXHAUSTED'::text]))),
+    CONSTRAINT proc_state_finished_check CHECK (((state = ANY (ARRAY['SUCCEEDED'::text, 'SKIPPED'::text, 'DEAD'::text])) = (finished_at IS NOT NULL))),
+    CONSTRAINT proc_state_mark_check CHECK (((state = ANY (ARRAY['SUCCEEDED'::text, 'SKIPPED'::text, 'DEAD'::text])) OR ((backfill_next_at IS NULL) AND (backfill_at IS NULL)))),
+    CONSTRAINT proc_state_root_error_class_check CHECK ((root_error_class = ANY (ARRAY['MALFORMED'::text, 'PROTOCOL'::text, 'CODEC_ERROR'::text, 'UNSUPPORTED'::text, 'INFRA'::text, 'EXHAUSTED'::text]))),
+    CONSTRAINT proc_state_state_check CHECK ((state = ANY (ARRAY['PENDING'::text, 'FAILED'::text, 'SUCCEEDED'::text, 'SKIPPED'::text, 'DEAD'::text])))
+)
+WITH (fillfactor='70');
+
+CREATE TABLE public.proc_state_hst (
+    msg_id bigint NOT NULL,
+    generation integer DEFAULT 0 NOT NULL,
+    state text DEFAULT 'PENDING'::text NOT NULL,
+    error_class text,
+    root_error_class text,
+    last_error text,
+    skip_reason text,
+    identity_key text,
+    attempts integer DEFAULT 0 NOT NULL,
+    next_attempt_at timestamp with time zone,
+    processing_started_at timestamp with time zone,
+    received_at timestamp with time zone,
+    created_at timestamp with time zone NOT NULL,
+    updated_at timestamp with time zone NOT NULL,
+    finished_at timestamp with time zone,
+    content_hash bytea,
+    sndr text,
+    type text,
+    styp text,
+    seqn bigint,
+    dttm timestamp with time zone,
+    late boolean DEFAULT false NOT NULL,
+    backfill_next_at timestamp with time zone,
+    backfill_at timestamp with time zone,
+    backfill_attempts integer DEFAULT 0 NOT NULL,
+    backfill_error text,
+    backfill_abandoned_at timestamp with time zone,
+    backfill_abandoned_reason text,
+    replay_count integer DEFAULT 0 NOT NULL,
+    archived_at timestamp with time zone NOT NULL
+);
+
+CREATE TABLE public.ref_master (
+    rtype text NOT NULL,
+    rkey text NOT NULL,
+    doc jsonb NOT NULL,
+    source text NOT NULL,
+    batch_id bigint NOT NULL,
+    refreshed_at timestamp with time zone NOT NULL,
+    CONSTRAINT ref_master_source_check CHECK ((source = ANY (ARRAY['AODB'::text, 'ADMINAPI'::text, 'PIPELINE'::text])))
+);
+
+CREATE TABLE public.req_track (
+    id bigint NOT NULL,
+    kind text NOT NULL,
+    state text DEFAULT 'REGISTERED'::text NOT NULL,
+    seqn bigint,
+    coutmsgs_id bigint,
+    window_start timestamp with time zone,
+    window_end timestamp with time zone,
+    registered_at timestamp with time zone NOT NULL,
+    sent_at timestamp with time zone,
+    taken_at timestamp with time zone,
+    done_at timestamp with time zone,
+    expired_at timestamp with time zone,
+    resp_msg_id bigint,
+    match text,
+    reason text,
+    CONSTRAINT req_track_state_check CHECK ((state = ANY (ARRAY['REGISTERED'::text, 'SENT'::text, 'WAITING'::text, 'DONE'::text, 'EXPIRED'::text])))
+);
+
+ALTER TABLE public.req_track ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.req_track_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE public.schd_snap_log (
+    id bigint NOT NULL,
+    msg_id bigint NOT NULL,
+    generation integer DEFAULT 0 NOT NULL,
+    kind text NOT NULL,
+    scope_start timestamp with time zone,
+    scope_end timestamp with time zone,
+    records integer NOT NULL,
+    created integer NOT NULL,
+    updated integer NOT NULL,
+    unchanged integer NOT NULL,
+    recv_at timestamp with time zone NOT NULL
+);
+
+ALTER TABLE public.schd_snap_log ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.schd_snap_log_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+ALTER TABLE ONLY public.msg_event ALTER COLUMN event_id SET DEFAULT nextval('public.msg_event_event_id_seq'::regclass);
+
+ALTER TABLE ONLY public.flight_abtm
+    ADD CONSTRAINT flight_abtm_pkey PRIMARY KEY (flid, asno);
+
+ALTER TABLE ONLY public.flight_chdt
+    ADD CONSTRAINT flight_chdt_pkey PRIMARY KEY (flid, chno);
+
+ALTER TABLE ONLY public.flight_chot
+    ADD CONSTRAINT flight_chot_pkey PRIMARY KEY (flid, csno);
+
+ALTER TABLE ONLY public.flight_ckdt
+    ADD CONSTRAINT flight_ckdt_pkey PRIMARY KEY (flid, ckno);
+
+ALTER TABLE ONLY public.flight_cldt
+    ADD CONSTRAINT flight_cldt_pkey PRIMARY KEY (flid, clno);
+
+ALTER TABLE ONLY public.flight_dely
+    ADD CONSTRAINT flight_dely_pkey PRIMARY KEY (flid, code);
+
+ALTER TABLE ONLY public.flight_gtdt
+    ADD CONSTRAINT flight_gtdt_pkey PRIMARY KEY (flid, gtno);
+
+ALTER TABLE ONLY public.flight_history
+    ADD CONSTRAINT flight_history_pkey PRIMARY KEY (flid, operation_day, state_version);
+
+ALTER TABLE ONLY public.flight_psdt
+    ADD CONSTRAINT flight_psdt_pkey PRIMARY KEY (flid, psno);
+
+ALTER TABLE ONLY public.flight_route_point
+    ADD CONSTRAINT flight_route_point_pkey PRIMARY KEY (flid, kind, rtno);
+
+ALTER TABLE ONLY public.flight_schd
+    ADD CONSTRAINT flight_schd_pkey PRIMARY KEY (flid);
+
+ALTER TABLE ONLY public.flight_srvt
+    ADD CONSTRAINT flight_srvt_pkey PRIMARY KEY (flid, srtc);
+
+ALTER TABLE ONLY public.flight_vipf
+    ADD CONSTRAINT flight_vipf_pkey PRIMARY KEY (flid, vpcd);
+
+ALTER TABLE ONLY public.inbox_cursor
+    ADD CONSTRAINT inbox_cursor_pkey PRIMARY KEY (lane);
+
+ALTER TABLE ONLY public.inbox_hole
+    ADD CONSTRAINT inbox_hole_pkey PRIMARY KEY (lane, generation, first_id);
+
+ALTER TABLE ONLY public.msg_event_hst
+    ADD CONSTRAINT msg_event_hst_pkey PRIMARY KEY (generation, event_id);
+
+ALTER TABLE ONLY public.msg_event
+    ADD CONSTRAINT msg_event_pkey PRIMARY KEY (event_id);
+
+ALTER TABLE ONLY public.msg_identity
+    ADD CONSTRAINT msg_identity_pkey PRIMARY KEY (identity_key);
+
+ALTER TABLE ONLY public.msg_raw
+    ADD CONSTRAINT msg_raw_pkey PRIMARY KEY (generation, msg_id);
+
+ALTER TABLE ONLY public.ops_audit
+    ADD CONSTRAINT ops_audit_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.pipeline_lease
+    ADD CONSTRAINT pipeline_lease_pkey PRIMARY KEY (lane, role);
+
+ALTER TABLE ONLY public.proc_state_hst
+    ADD CONSTRAINT proc_state_hst_pkey PRIMARY KEY (generation, msg_id);
+
+ALTER TABLE ONLY public.proc_state
+    ADD CONSTRAINT proc_state_pkey PRIMARY KEY (msg_id);
+
+ALTER TABLE ONLY public.ref_master
+    ADD CONSTRAINT ref_master_pkey PRIMARY KEY (rtype, rkey);
+
+ALTER TABLE ONLY public.req_track
+    ADD CONSTRAINT req_track_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.schd_snap_log
+    ADD CONSTRAINT schd_snap_log_pkey PRIMARY KEY (id);
+
+CREATE INDEX flight_gtdt_gate_idx ON public.flight_gtdt USING btree (gate);
+
+CREATE INDEX flight_psdt_psst_idx ON public.flight_psdt USING btree (psst);
+
+CREATE INDEX flight_schd_flno_idx ON public.flight_schd USING btree (flno);
+
+CREATE INDEX flight_schd_live_idx ON public.flight_schd USING btree (sodt, flid) WHERE (deleted_at IS NULL);
+
+CREATE INDEX flight_schd_maid_idx ON public.flight_schd USING btree (maid) WHERE (maid IS NOT NULL);
+
+CREATE INDEX flight_schd_operation_day_idx ON public.flight_schd USING btree (operation_day, sodt, flid);
+
+CREATE INDEX msg_event_dead_idx ON public.msg_event USING btree (target, event_id) WHERE (state = 'DEAD'::text);
+
+CREATE INDEX msg_event_hst_msg_id_idx ON public.msg_event_hst USING btree (generation, msg_id);
+
+CREATE INDEX msg_event_msg_id_idx ON public.msg_event USING btree (msg_id);
+
+CREATE INDEX msg_event_pending_idx ON public.msg_event USING btree (target, event_id) WHERE (state = 'PENDING'::text);
+
+CREATE INDEX msg_identity_bound_at_idx ON public.msg_identity USING btree (bound_at);
+
+CREATE INDEX msg_raw_created_at_idx ON public.msg_raw USING btree (created_at);
+
+CREATE INDEX ops_audit_at_idx ON public.ops_audit USING btree (at);
+
+CREATE INDEX proc_state_backfill_due_idx ON public.proc_state USING btree (backfill_attempts, msg_id) WHERE ((backfill_next_at IS NOT NULL) AND (backfill_abandoned_at IS NULL));
+
+CREATE INDEX proc_state_unfinished_idx ON public.proc_state USING btree (msg_id) WHERE (state = ANY (ARRAY['PENDING'::text, 'FAILED'::text]));
+
+CREATE UNIQUE INDEX req_track_kind_open_key ON public.req_track USING btree (kind) WHERE (state = ANY (ARRAY['REGISTERED'::text, 'SENT'::text, 'WAITING'::text]));
+
+CREATE INDEX schd_snap_log_scope_end_idx ON public.schd_snap_log USING btree (scope_end, recv_at);
+
+ALTER TABLE ONLY public.flight_abtm
+    ADD CONSTRAINT flight_abtm_flid_fkey FOREIGN KEY (flid) REFERENCES public.flight_schd(flid) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.flight_chdt
+    ADD CONSTRAINT flight_chdt_flid_fkey FOREIGN KEY (flid) REFERENCES public.flight_schd(flid) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.flight_chot
+    ADD CONSTRAINT flight_chot_flid_fkey FOREIGN KEY (flid) REFERENCES public.flight_schd(flid) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.flight_ckdt
+    ADD CONSTRAINT flight_ckdt_flid_fkey FOREIGN KEY (flid) REFERENCES public.flight_schd(flid) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.flight_cldt
+    ADD CONSTRAINT flight_cldt_flid_fkey FOREIGN KEY (flid) REFERENCES public.flight_schd(flid) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.flight_dely
+    ADD CONSTRAINT flight_dely_flid_fkey FOREIGN KEY (flid) REFERENCES public.flight_schd(flid) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.flight_gtdt
+    ADD CONSTRAINT flight_gtdt_flid_fkey FOREIGN KEY (flid) REFERENCES public.flight_schd(flid) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.flight_psdt
+    ADD CONSTRAINT flight_psdt_flid_fkey FOREIGN KEY (flid) REFERENCES public.flight_schd(flid) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.flight_route_point
+    ADD CONSTRAINT flight_route_point_flid_fkey FOREIGN KEY (flid) REFERENCES public.flight_schd(flid) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.flight_srvt
+    ADD CONSTRAINT flight_srvt_flid_fkey FOREIGN KEY (flid) REFERENCES public.flight_schd(flid) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.flight_vipf
+    ADD CONSTRAINT flight_vipf_flid_fkey FOREIGN KEY (flid) REFERENCES public.flight_schd(flid) ON DELETE CASCADE;
+
+ALTER TABLE ONLY public.inbox_hole
+    ADD CONSTRAINT inbox_hole_lane_fkey FOREIGN KEY (lane) REFERENCES public.inbox_cursor(lane);
+

@@ -1,0 +1,200 @@
+package head
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"msgexchange/db/lease"
+	"msgexchange/db/store"
+	"msgexchange/jobs"
+	"msgexchange/jobs/fault"
+	"msgexchange/jobs/flight"
+	"msgexchange/jobs/message"
+	"msgexchange/jobs/outbox"
+	"msgexchange/jobs/sis"
+)
+
+// run is a batch that was judged: what one transaction commits.
+type run struct {
+	judged []judged
+	saves  []store.Save
+	events []outbox.Event
+}
+
+// commit judges the batch and stores everything it does in one transaction under PIPELINE_LOCK (O2, O6). The flights are
+// read inside it: nobody else can have changed them.
+func (h *Head) commit(ctx context.Context, f *lease.Fence, msgs []input) (run, error) {
+	now := h.now()
+	var r run
+	err := f.Tx(ctx, func(tx pgx.Tx) error {
+		g, err := h.seat(ctx, tx, msgs, now)
+		if err != nil {
+			return err
+		}
+		r = run{judged: make([]judged, len(msgs))}
+		for i, m := range msgs {
+			r.judged[i] = g.next(m)
+		}
+		r.gather(h.config)
+		if err := h.saveFlights(ctx, tx, r, now); err != nil {
+			return err
+		}
+		return h.saveMessages(ctx, tx, r, g, now)
+	})
+	return r, err
+}
+
+// seat gives the judge what the batch needs to know.
+func (h *Head) seat(ctx context.Context, tx pgx.Tx, msgs []input, now time.Time) (*judge, error) {
+	var (
+		decoded []sis.Message
+		keys    []string
+		answers = map[message.Kind]bool{}
+	)
+	for _, m := range msgs {
+		if !hasMeta(m.msg) || m.msg.Ignored != "" {
+			continue
+		}
+		keys = append(keys, h.config.Identity.Key(m.msg.Meta))
+		if m.err == nil {
+			decoded = append(decoded, m.msg)
+		}
+	}
+	flights, err := h.store.LoadFlights(ctx, tx, flight.Needs(decoded...))
+	if err != nil {
+		return nil, err
+	}
+	ids, err := h.store.Identities(ctx, tx, keys)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range decoded {
+		if m.Spec.Answer {
+			open, err := h.store.RequestOpen(ctx, tx, scheduleRequest, m.Meta.DTTM)
+			if err != nil {
+				return nil, err
+			}
+			answers[m.Meta.Kind()] = open
+		}
+	}
+	return &judge{
+		config: h.config, set: flight.NewSet(flights...), ids: ids, rebound: map[string]bool{}, now: now,
+		answered: func(m sis.Message) bool { return h.config.Shadow || answers[m.Meta.Kind()] },
+	}, nil
+}
+
+// scheduleRequest is the request that SCHD-RESP answers.
+const scheduleRequest = "RQFD-NONE"
+
+// gather makes one save a flight, in its last state, and the batch's events; of schd only the newest a flight.
+func (r *run) gather(c Config) {
+	at := map[int64]int{} // FLID -> index in saves
+	for _, j := range r.judged {
+		for _, ch := range j.outcome.Changes {
+			i, ok := at[ch.After.FLID]
+			if !ok {
+				i = len(r.saves)
+				at[ch.After.FLID] = i
+				r.saves = append(r.saves, store.Save{})
+			}
+			s := &r.saves[i]
+			s.After = ch.After
+			s.Lists = union(s.Lists, ch.Lists)
+		}
+		if len(j.outcome.Changes) > 0 {
+			r.events = append(r.events, outbox.Build(j.cause(), j.outcome, outbox.Options{Zone: c.Flight.Zone, MsgKey: c.MsgKey})...)
+		}
+	}
+	r.events = outbox.Coalesce(r.events)
+}
+
+func union(a, b []string) []string {
+	for _, s := range b {
+		if !slices.Contains(a, s) {
+			a = append(a, s)
+		}
+	}
+	return a
+}
+
+// cause is what events say about the message behind them.
+func (j judged) cause() outbox.Cause {
+	return outbox.Cause{Pos: j.row.Pos, Meta: j.msg.Meta, ReceivedAt: j.arrived()}
+}
+
+// arrived is when the message was received, or taken over when the mailbox does not say.
+func (j judged) arrived() time.Time {
+	if j.row.ReceivedAt.IsZero() {
+		return j.row.CreatedAt
+	}
+	return j.row.ReceivedAt
+}
+
+func (h *Head) saveFlights(ctx context.Context, tx pgx.Tx, r run, now time.Time) error {
+	if len(r.saves) == 0 {
+		return nil
+	}
+	if err := h.store.SaveFlights(ctx, tx, r.saves); err != nil {
+		return err
+	}
+	if err := h.store.InsertEvents(ctx, tx, r.events, now); err != nil {
+		return err
+	}
+	for _, j := range r.judged {
+		if j.verdict.State == message.Succeeded && j.msg.Meta.TYPE == "SCHD" {
+			if err := h.store.LogSnapshot(ctx, tx, j.snapshot()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (j judged) snapshot() store.Snapshot {
+	s := store.Snapshot{
+		Pos: j.row.Pos, Kind: j.msg.Meta.Kind(), Records: len(j.msg.Records), ReceivedAt: j.arrived(),
+		Created: j.outcome.Created, Updated: j.outcome.Updated, Unchanged: j.outcome.Unchanged,
+	}
+	for _, r := range j.msg.Records {
+		sodt := time.Unix(r.Fields["sodt"].Num, 0)
+		if s.From.IsZero() || sodt.Before(s.From) {
+			s.From = sodt
+		}
+		if sodt.After(s.To) {
+			s.To = sodt
+		}
+	}
+	return s
+}
+
+// saveMessages writes identities and verdicts, and wakes who follows.
+func (h *Head) saveMessages(ctx context.Context, tx pgx.Tx, r run, g *judge, now time.Time) error {
+	var bind []store.Identity
+	for key := range g.rebound {
+		bind = append(bind, g.ids[key])
+	}
+	if len(bind) > 0 {
+		if err := h.store.Bind(ctx, tx, bind, now); err != nil {
+			return err
+		}
+	}
+	done := make([]store.Finished, len(r.judged))
+	for i, j := range r.judged {
+		done[i] = j.finished(h.config.Marks)
+	}
+	n, err := h.store.Finish(ctx, tx, done, now)
+	if err != nil {
+		return err
+	}
+	if n != int64(len(done)) {
+		return fault.New(fault.Outage, "write message states", "%d of %d messages were still unfinished: somebody else moved them", n, len(done))
+	}
+	wake := []jobs.Role{jobs.RoleBackfill}
+	if len(r.events) > 0 {
+		wake = followers()
+	}
+	return h.waker.Wake(ctx, tx, wake...)
+}

@@ -1,0 +1,81 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/IBM/sarama"
+)
+
+// Check says whether records could be sent now: brokers answer, know idempotent producers, and the topic is there with a
+// leader for every partition. It makes a missing topic if so configured. The error is an outage and names the topic.
+func (p *Producer) Check(ctx context.Context) error {
+	_, err := visit(ctx, p, func(l *link) (struct{}, error) {
+		if err := p.prepare(l); err != nil {
+			return struct{}{}, err
+		}
+		return struct{}{}, p.checkLeaders(l)
+	})
+	return outage("check kafka", err)
+}
+
+// visit runs call beside what is being sent, one at a time, so that calls that hang cannot pile up.
+func visit[T any](ctx context.Context, p *Producer, call func(*link) (T, error)) (T, error) {
+	var none T
+	if err := hold(ctx, p.checking); err != nil {
+		return none, fmt.Errorf("the brokers have not answered the question before: %w", err)
+	}
+	l, err := p.connected(ctx)
+	if err != nil {
+		release(p.checking)
+		return none, err
+	}
+	return await(ctx, l, func() (T, error) {
+		defer release(p.checking)
+		return call(l)
+	})
+}
+
+// prepare is what must be true of brokers and topic before anything is sent.
+func (p *Producer) prepare(l *link) error {
+	if err := l.checkVersions(); err != nil {
+		return err
+	}
+	err := l.client.RefreshMetadata(p.topic)
+	if errors.Is(err, sarama.ErrUnknownTopicOrPartition) && p.cfg.CreateTopics {
+		err = p.create(l)
+	}
+	if err != nil && !errors.Is(err, sarama.ErrLeaderNotAvailable) { // the other partitions may go on
+		return fmt.Errorf("topic %s: %w", p.topic, err)
+	}
+	return nil
+}
+
+func (p *Producer) checkLeaders(l *link) error {
+	partitions, err := l.client.Partitions(p.topic)
+	if err != nil {
+		return fmt.Errorf("partitions of topic %s: %w", p.topic, err)
+	}
+	for _, n := range partitions {
+		if _, err := l.client.Leader(p.topic, n); err != nil {
+			return fmt.Errorf("topic %s, partition %d: %w", p.topic, n, err)
+		}
+	}
+	return nil
+}
+
+func (p *Producer) create(l *link) error {
+	admin, err := sarama.NewClusterAdminFromClient(l.client) // closing it would close the link's client
+	if err != nil {
+		return err
+	}
+	err = admin.CreateTopic(p.topic, &sarama.TopicDetail{NumPartitions: p.cfg.Partitions, ReplicationFactor: p.cfg.Replication}, false)
+	if err != nil && !errors.Is(err, sarama.ErrTopicAlreadyExists) {
+		return fmt.Errorf("create: %w", err)
+	}
+	if err == nil {
+		p.log.Info("kafka topic created", "partitions", p.cfg.Partitions)
+	}
+	return l.client.RefreshMetadata(p.topic)
+}

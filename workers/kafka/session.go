@@ -1,0 +1,260 @@
+package kafka
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/IBM/sarama"
+
+	"msgexchange/jobs/fault"
+	"msgexchange/jobs/outbox"
+)
+
+// broker is what a session needs of the cluster; link is the real one. The calls end when ctx does.
+type broker interface {
+	identify(ctx context.Context) (id int64, epoch int16, err error)
+	produce(ctx context.Context, batches map[int32]*sarama.RecordBatch) (map[int32]answer, error)
+	refresh(ctx context.Context) error
+}
+
+const (
+	maxBatchBytes = 512 * 1024 // of one partition's batch, unless one record alone is larger; topics take 1 MiB by default
+	recordBytes   = 64         // rough cost of a record and of a header beyond their texts
+	minPause      = 20 * time.Millisecond
+	maxPause      = time.Second
+)
+
+// session is one Send: a round sends the next batch of every partition and waits for all answers; rounds follow until
+// everything is settled or the time is over. It runs on the caller's goroutine alone.
+type session struct {
+	broker  broker
+	id      *identity
+	log     *slog.Logger
+	now     func() time.Time
+	records []outbox.Record
+	results []outbox.Result
+	lanes   []*lane
+	why     error // the newest reason for not getting on
+}
+
+// lane is one partition's part of a session.
+type lane struct {
+	partition int32
+	queue     []int // places of the records not settled yet, in order
+	limit     int   // most records in a batch; shrinks to find the record a broker refuses
+	batch     *sarama.RecordBatch
+	doubtful  bool // the batch was sent and nobody knows whether it was appended
+}
+
+// run settles what it can before ctx ends; what it cannot stays Waiting.
+func (s *session) run(ctx context.Context) {
+	pause := minPause
+	for open := s.open(); len(open) > 0; open = s.open() {
+		moved := s.round(ctx, open)
+		if ctx.Err() != nil {
+			break
+		}
+		if moved {
+			pause = minPause
+			continue
+		}
+		if s.rest(ctx, pause); ctx.Err() != nil {
+			break
+		}
+		pause = min(2*pause, maxPause)
+	}
+	s.leave()
+}
+
+// rest lets the cluster come to itself and looks who leads there now.
+func (s *session) rest(ctx context.Context, pause time.Duration) {
+	select {
+	case <-time.After(pause):
+	case <-ctx.Done():
+		return
+	}
+	if err := s.broker.refresh(ctx); err != nil {
+		s.why = err
+	}
+}
+
+func (s *session) open() []*lane {
+	return slices.DeleteFunc(slices.Clone(s.lanes), func(l *lane) bool { return len(l.queue) == 0 })
+}
+
+// round reports whether any partition came further.
+func (s *session) round(ctx context.Context, open []*lane) (moved bool) {
+	if !s.id.known {
+		id, epoch, err := s.broker.identify(ctx)
+		if err != nil {
+			s.why = err
+			return false
+		}
+		s.id.assume(id, epoch)
+	}
+	batches := make(map[int32]*sarama.RecordBatch, len(open))
+	for _, l := range open {
+		s.load(l)
+		batches[l.partition] = l.batch
+		l.doubtful = true
+	}
+	answers, err := s.broker.produce(ctx, batches)
+	if err != nil {
+		s.why = err
+		return false
+	}
+	for _, l := range open {
+		if s.apply(l, answers[l.partition]) {
+			moved = true
+		}
+	}
+	return moved
+}
+
+// load makes the lane's next batch, or puts the one already sent under the identity of today.
+func (s *session) load(l *lane) {
+	if l.batch == nil {
+		now := s.now()
+		l.batch = &sarama.RecordBatch{Version: 2, FirstTimestamp: now, MaxTimestamp: now}
+		size := 0
+		for n, i := range l.queue[:min(len(l.queue), l.limit)] {
+			r := wire(s.records[i], int64(n))
+			if size += weight(s.records[i]); n > 0 && size > maxBatchBytes {
+				break
+			}
+			l.batch.Records = append(l.batch.Records, r)
+		}
+		l.batch.LastOffsetDelta = int32(len(l.batch.Records) - 1)
+	}
+	l.batch.ProducerID, l.batch.ProducerEpoch, l.batch.FirstSequence = s.id.id, s.id.epoch, s.id.next[l.partition]
+}
+
+func wire(r outbox.Record, place int64) *sarama.Record {
+	w := &sarama.Record{OffsetDelta: place, Key: []byte(r.Key), Value: r.Value, Headers: make([]*sarama.RecordHeader, len(r.Headers))}
+	for i, h := range r.Headers {
+		w.Headers[i] = &sarama.RecordHeader{Key: []byte(h.Key), Value: []byte(h.Value)}
+	}
+	return w
+}
+
+func weight(r outbox.Record) int {
+	n := recordBytes + len(r.Key) + len(r.Value)
+	for _, h := range r.Headers {
+		n += recordBytes + len(h.Key) + len(h.Value)
+	}
+	return n
+}
+
+// apply takes a broker's answer in and reports whether the partition came further.
+func (s *session) apply(l *lane, a answer) bool {
+	if a.err != nil {
+		s.why = a.err
+		return false
+	}
+	verdict := judge(a.code)
+	if verdict != repeat {
+		l.doubtful = false
+	}
+	switch verdict {
+	case appended:
+		s.acknowledge(l, a)
+		return true
+	case tooLarge, refused:
+		s.narrow(l, a, verdict)
+		return true
+	case renumber:
+		s.log.Warn("kafka producer renumbered", "partition", l.partition, "reason", a.code.Error())
+		s.id.forget()
+	case denied:
+		s.hold(l, fmt.Errorf("partition %d: %w", l.partition, a.code))
+	case repeat:
+	}
+	s.why = a.code
+	return false
+}
+
+func (s *session) acknowledge(l *lane, a answer) {
+	n := len(l.batch.Records)
+	known := a.code == sarama.ErrNoError && a.offset >= 0
+	for place, i := range l.queue[:n] {
+		offset := outbox.UnknownOffset
+		if known {
+			offset = a.offset + int64(place)
+		}
+		s.results[i] = outbox.Result{Fate: outbox.Acked, Partition: l.partition, Offset: offset}
+	}
+	l.queue, l.batch = l.queue[n:], nil
+	if s.id.known { // an answer of the same round may have ended the identity
+		s.id.advance(l.partition, n)
+	}
+}
+
+// narrow handles a batch of which nothing was appended because of what is in it. A batch of many says little about each:
+// it is tried again in smaller parts until the record that is refused stands alone, behind all that were before it.
+func (s *session) narrow(l *lane, a answer, v verdict) {
+	n := len(l.batch.Records)
+	l.batch = nil
+	if n > 1 {
+		l.limit = (n + 1) / 2
+		if len(a.guilty) > 0 {
+			l.limit = max(1, min(int(slices.Min(a.guilty)), n-1))
+		}
+		return
+	}
+	i := l.queue[0]
+	r := outbox.Result{Fate: outbox.Refused, Partition: l.partition, Err: fault.Wrap(fault.Infra, "send to kafka", a.code)}
+	if v == tooLarge {
+		r.Fate = outbox.TooLarge
+	}
+	s.results[i] = r
+	l.queue = l.queue[1:]
+	s.hold(l, fmt.Errorf("behind event %d, which was refused", s.records[i].EventID))
+}
+
+// hold ends a lane: its records wait, and err says what for.
+func (s *session) hold(l *lane, err error) {
+	err = outage("send to kafka", err)
+	for _, i := range l.queue {
+		s.results[i] = outbox.Result{Partition: l.partition, Err: err}
+	}
+	l.queue = nil
+}
+
+// leave holds what is still open and makes sure that a batch given up in doubt cannot be appended later.
+func (s *session) leave() {
+	for _, l := range s.lanes {
+		if l.doubtful {
+			s.id.bump()
+			break
+		}
+	}
+	for _, l := range s.open() {
+		s.hold(l, fmt.Errorf("partition %d: not acknowledged in time, last: %w", l.partition, s.why))
+	}
+}
+
+// spread puts the records on the lanes of their partitions. A record with a blank key is refused: no consumer could tell
+// whose it is (K21).
+func (s *session) spread(partition func(key string) (int32, error)) error {
+	lanes := make(map[int32]*lane)
+	for i, r := range s.records {
+		if strings.TrimSpace(r.Key) == "" {
+			s.results[i] = outbox.Result{Fate: outbox.Refused, Err: fault.New(fault.Infra, "send to kafka", "event %d has a blank key", r.EventID)}
+			continue
+		}
+		p, err := partition(r.Key)
+		if err != nil {
+			return err
+		}
+		if lanes[p] == nil {
+			lanes[p] = &lane{partition: p, limit: len(s.records)}
+			s.lanes = append(s.lanes, lanes[p])
+		}
+		lanes[p].queue = append(lanes[p].queue, i)
+	}
+	return nil
+}
