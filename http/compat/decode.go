@@ -1,23 +1,27 @@
 package compat
 
 import (
-	"encoding/xml"
-	"unicode/utf8"
+	"errors"
 
+	"msgexchange/http/problem"
 	"msgexchange/jobs/fault"
+	"msgexchange/jobs/sis"
 )
 
-// decode gives the characters of a body that is a well-formed message (contract §8.11).
+// decode gives the characters of a body that could be a message: readable in its character set, well-formed, without
+// DOCTYPE, with the root MSG, and no larger than the pipeline takes (contract §8.11). META is not looked at.
 func decode(body []byte, charset string) (string, error) {
-	_ = charset
-	if !utf8.Valid(body) {
-		return "", fault.New(fault.Malformed, "decode", "not UTF-8")
+	text, err := sis.TextOf(body, charset)
+	switch {
+	case charset != "" && errors.Is(err, sis.ErrCharset):
+		return "", &problem.Error{Code: problem.UnsupportedMediaType, Detail: fault.Text(err), Err: err}
+	case err != nil:
+		return "", &problem.Error{Code: problem.MalformedXML, Detail: fault.Text(err), Err: err}
+	case len(text) > sis.MaxBytes:
+		return "", problem.New(problem.TooLarge, "the message is larger than the pipeline takes")
 	}
-	var root struct {
-		XMLName xml.Name `xml:"MSG"`
+	if err := sis.WellFormed(text); err != nil {
+		return "", &problem.Error{Code: problem.MalformedXML, Detail: fault.Text(err), Err: err}
 	}
-	if err := xml.Unmarshal(body, &root); err != nil {
-		return "", fault.Wrap(fault.Malformed, "decode", err)
-	}
-	return string(body), nil
+	return string(text), nil
 }

@@ -121,11 +121,7 @@ func readText(r *http.Request) (string, error) {
 	case len(bytes.TrimSpace(body)) == 0:
 		return "", problem.New(problem.EmptyBody, "the body is empty")
 	}
-	text, err := decode(body, charset)
-	if err != nil {
-		return "", &problem.Error{Code: problem.MalformedXML, Detail: fault.Text(err), Err: err}
-	}
-	return text, nil
+	return decode(body, charset)
 }
 
 // mediaType gives the charset parameter of a body we can read, empty when there is none. Compressed bodies are refused

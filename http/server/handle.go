@@ -74,12 +74,13 @@ func (s *Server) admit(req *http.Request, r route, caller access.Caller) error {
 // refuse answers in the route's form. After a body over the cap it first reads on for a while without keeping anything:
 // most clients look for the answer only when they have sent all, and a connection closed before would hide it.
 func (s *Server) refuse(c *gin.Context, r route, e *problem.Error, whole io.Reader) {
-	switch e.Code { //nolint:exhaustive // the others need no more than their form
+	switch e.Code {
 	case problem.Unauthorized:
 		c.Writer.Header().Add("WWW-Authenticate", `Bearer realm="msgexchange"`)
 		c.Writer.Header().Add("WWW-Authenticate", `Basic realm="msgexchange", charset="UTF-8"`)
 	case problem.TooLarge:
 		_, _ = io.CopyN(io.Discard, whole, int64(s.cfg.MaxBody))
+	default: // the form says it all
 	}
 	r.fail(c.Writer, e)
 }
@@ -113,11 +114,12 @@ func (s *Server) log(c *gin.Context, r route, caller access.Caller, took time.Du
 	}
 	if err != nil {
 		attrs = append(attrs, slog.String("error", fault.Text(err)))
-		switch problem.Of(err).Code { //nolint:exhaustive // the others are the caller's
+		switch problem.Of(err).Code {
 		case problem.Internal:
 			level = slog.LevelError
 		case problem.Unavailable, problem.MailboxUnavailable:
 			level = slog.LevelWarn
+		default: // the caller's own doing
 		}
 	}
 	if c.Request.Context().Err() != nil { // the caller has gone; nobody must act
