@@ -14,7 +14,7 @@ import (
 type Options struct {
 	// Seed chooses the timetable and everything that happens. Streams of seeds with different last digits share no FLID.
 	Seed uint64
-	// Flights is the number of flights in a day's schedule, code-share children included. 1 … 20000. Default 300.
+	// Flights is the number of flights in a day's schedule, code-share children included. 1 … 7500. Default 300.
 	Flights int
 	// Day is the first operation day; only its date in Zone counts. Required.
 	Day time.Time
@@ -22,8 +22,8 @@ type Options struct {
 	Zone *time.Location
 }
 
-// maxFlights leaves each day room for the flights added on the way (the number in a FLID has five digits).
-const maxFlights = 20_000
+// maxFlights keeps a day's schedule, at 1.3 kB a flight, below the 10 MB a message may have.
+const maxFlights = 7500
 
 func (o Options) withDefaults() Options {
 	if o.Flights == 0 {

@@ -47,7 +47,7 @@ func TestOtherSeedOtherStream(t *testing.T) {
 func TestBadOptions(t *testing.T) {
 	t.Parallel()
 	_, err := New(Options{Flights: -1})
-	require.ErrorContains(t, err, "flights: -1 is not in 1 … 20000")
+	require.ErrorContains(t, err, "flights: -1 is not in 1 … 7500")
 	require.ErrorContains(t, err, "day is missing")
 }
 

@@ -54,7 +54,7 @@ func newTimetable(r random, a *airport, flights int) []service {
 
 func newService(r random, a *airport, n int) service {
 	s := service{airline: pick(r, a.airlines), flty: "J", reno: fmt.Sprintf("B%04X", 0x1000+n)}
-	// No two services of a stream share a number, whatever their airline: it stays below 10000 for 20,000 flights.
+	// No two services of a stream share a number, whatever their airline.
 	const firstNumber, lastNumber = 1001, 9999
 	s.number = firstNumber + 2*n%(lastNumber-firstNumber)
 	s.route(r, a)
