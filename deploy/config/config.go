@@ -32,11 +32,11 @@ const (
 
 // Config is everything that can be set. Durations are written 20ms, 1m30s or 400d, lists with commas, maps as k=v,k=v.
 type Config struct {
-	// Mode is live, or shadow: own PostgreSQL, topic prefix, no mark and no request.
+	// Mode is how much is written to: live (everything), or shadow: own PostgreSQL, topic prefix, no mark and no request.
 	Mode Mode `koanf:"mode"`
 	// ServiceName is how this system calls itself; in shadow mode it ends in -shadow.
 	ServiceName string `koanf:"service-name"`
-	// Lane names the mailbox this system reads: one mailbox is one lane.
+	// Lane is the name of the mailbox this system reads: one mailbox is one lane.
 	Lane string `koanf:"lane"`
 	// ShutdownGrace is how long a stopping process may go on finishing what it has in hand. 1s … 10m.
 	ShutdownGrace time.Duration `koanf:"shutdown-grace"`
@@ -66,7 +66,7 @@ type Config struct {
 type Log struct {
 	// Level is the least that is written: debug, info, warn or error.
 	Level slog.Level `koanf:"level"`
-	// Format is json, or text for people.
+	// Format is how a record looks: json, or text for people.
 	Format string `koanf:"format"`
 }
 

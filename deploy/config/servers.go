@@ -58,19 +58,19 @@ type Kafka struct {
 	MsgKey string `koanf:"msg-key"`
 	// CreateTopics makes missing topics.
 	CreateTopics bool `koanf:"create-topics"`
-	// Partitions of a topic that is made. 1 … 1000.
+	// Partitions is how many a topic gets that is made. 1 … 1000.
 	Partitions int32 `koanf:"partitions"`
-	// Replication of a topic that is made; -1 is the broker's default.
+	// Replication is how many copies a topic gets that is made; -1 is the broker's default.
 	Replication int16 `koanf:"replication"`
 	// TLS encrypts the connections.
 	TLS bool `koanf:"tls"`
-	// TLSCAFile holds the authorities to trust; empty means the system's.
+	// TLSCAFile is a file with the authorities to trust; empty means the system's.
 	TLSCAFile string `koanf:"tls-ca-file"`
-	// TLSCertFile holds our certificate, for brokers that ask for one.
+	// TLSCertFile is a file with our certificate, for brokers that ask for one.
 	TLSCertFile string `koanf:"tls-cert-file"`
-	// TLSKeyFile holds the key of our certificate.
+	// TLSKeyFile is a file with the key of our certificate.
 	TLSKeyFile string `koanf:"tls-key-file"`
-	// SASLMechanism is empty, PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.
+	// SASLMechanism is how we log in: empty (not at all), PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.
 	SASLMechanism string `koanf:"sasl-mechanism"`
 	// SASLUser is whom we log in as.
 	SASLUser string `koanf:"sasl-user"`
@@ -110,7 +110,7 @@ type HTTP struct {
 	TrustedCIDRs []netip.Prefix `koanf:"trusted-cidrs"`
 	// TrustedProxies are the networks whose forwarded headers count; empty: nobody's.
 	TrustedProxies []netip.Prefix `koanf:"trusted-proxies"`
-	// TokensFile has one "token name role" a line; empty: no tokens.
+	// TokensFile is a file with one "token name role" a line; empty: no tokens.
 	TokensFile string `koanf:"tokens-file"`
 	// MaxBody is the longest body accepted. 1KiB … 64MiB.
 	MaxBody int64 `koanf:"max-body" unit:"bytes"`
@@ -152,9 +152,9 @@ type AdminAPI struct {
 	URL string `koanf:"url"`
 	// Token is sent as its bearer token; empty: none.
 	Token string `koanf:"token" secret:"true"`
-	// Timeout of one call. 1s … 10m.
+	// Timeout is how long one call may take. 1s … 10m.
 	Timeout time.Duration `koanf:"timeout"`
-	// Schedule of its refresh, a cron line in operation-day.zone; empty: never by itself.
+	// Schedule is when it is asked, a cron line in operation-day.zone; empty: never by itself.
 	Schedule string `koanf:"schedule"`
 }
 
