@@ -41,7 +41,7 @@ func TestDefaultsStandWhereNothingIsSet(t *testing.T) {
 	want.PG.DSN = "postgres://me:pgsecret@localhost/msgx"
 	want.Mailbox.DSN = "me:mysecret@tcp(localhost:3306)/box"
 	want.Kafka.Brokers = []string{"localhost:9092", "other:9092"}
-	want.Pipeline.UnsupportedAttempts = want.Pipeline.MaxAttempts
+	want.Pipeline.Retry.UnsupportedAttempts = want.Pipeline.Retry.MaxAttempts
 	require.Empty(t, cmp.Diff(want, c, cmp.Comparer(func(a, b interface{ String() string }) bool { return a.String() == b.String() })))
 }
 
@@ -72,7 +72,7 @@ refdata.schedule:
 	require.Equal(t, 500*time.Millisecond, c.Pipeline.PollInterval, "environment over file")
 	require.Equal(t, 70, c.Pipeline.ClaimBatch, "file over default")
 	require.Equal(t, 200, c.Pipeline.HeadBatch, "default")
-	require.Equal(t, []time.Duration{time.Second, 3 * time.Second}, c.Pipeline.Backoff, "a list replaces the default whole")
+	require.Equal(t, []time.Duration{time.Second, 3 * time.Second}, c.Pipeline.Retry.Backoff, "a list replaces the default whole")
 	require.Equal(t, "Asia/Tokyo", c.Mailbox.Zone)
 	require.Equal(t, map[string]string{"DEAD": "BROKEN", "SUCCESS": "OK"}, c.Mailbox.StatusMap)
 	require.Equal(t, 30*24*time.Hour, c.Identity.Retention)
@@ -93,7 +93,7 @@ func TestProblems(t *testing.T) {
 		want []string
 	}{
 		"nothing set": {
-			want: []string{"pg.dsn: required", "mailbox.dsn: required", "kafka.brokers: required"},
+			want: []string{"pg.dsn: required", "mailbox.dsn: required", "kafka.brokers: at least one host:port is needed"},
 		},
 		"only one section used": {
 			uses: []string{"pg"},
@@ -176,7 +176,8 @@ func TestShadowIsKeptApart(t *testing.T) {
 
 func TestPrintShowsEveryKeyAndNoSecret(t *testing.T) {
 	t.Parallel()
-	c, err := config.Load(config.Sources{Environ: required("MSGX_KAFKA_SASL_PASSWORD=kafkasecret", "MSGX_ADMIN_API_TOKEN=apisecret")})
+	c, err := config.Load(config.Sources{Environ: required("MSGX_KAFKA_SASL_MECHANISM=PLAIN", "MSGX_KAFKA_SASL_USER=me",
+		"MSGX_KAFKA_SASL_PASSWORD=kafkasecret", "MSGX_ADMIN_API_TOKEN=apisecret")})
 	require.NoError(t, err)
 	var out bytes.Buffer
 	require.NoError(t, config.Print(&out, c))

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -75,7 +76,8 @@ func keyTable(t *testing.T) string {
 	return page.String()
 }
 
-// fieldDocs reads the comments of a struct's fields from its source, as sentences about the key.
+// fieldDocs reads the comments of a struct's fields from its source, as sentences about the key. Fields that stand below a
+// common comment share it.
 func fieldDocs(t *testing.T, owner reflect.Type) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, strings.TrimPrefix(owner.PkgPath(), "msgexchange/"), "*.go"))
@@ -89,9 +91,13 @@ func fieldDocs(t *testing.T, owner reflect.Type) map[string]string {
 			if !ok || spec.Name.Name != owner.Name() {
 				return true
 			}
+			comment := ""
 			for _, field := range spec.Type.(*ast.StructType).Fields.List {
+				if field.Doc != nil {
+					comment = field.Doc.Text()
+				}
 				for _, name := range field.Names {
-					docs[name.Name] = sentence(name.Name, field.Doc.Text())
+					docs[name.Name] = sentence(name.Name, comment)
 				}
 			}
 			return false
@@ -107,6 +113,7 @@ func sentence(field, comment string) string {
 		text = strings.TrimPrefix(text, field+verb)
 	}
 	text = strings.TrimPrefix(text, field+" ")
+	text = regexp.MustCompile(` Default:? [^ ]+\.$`).ReplaceAllString(text, "") // the table has a column for it
 	if text == "" {
 		return ""
 	}
