@@ -143,9 +143,11 @@ func TestWriterFaults(t *testing.T) {
 			}
 		}
 		require.InDelta(t, counts.Late, late, 1) // the last one may be the last row
-		texts := box.texts()
+		texts := slices.DeleteFunc(box.texts(), func(s string) bool { return s == " " }) // one way to be malformed
+		twice := len(texts)
 		slices.Sort(texts)
-		require.Len(t, slices.Compact(texts), counts.Rows-counts.Duplicates)
+		twice -= len(slices.Compact(texts))
+		require.Equal(t, counts.Duplicates, twice)
 	})
 }
 
