@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"msgexchange/db"
+	"msgexchange/http/server"
 	"msgexchange/jobs/message"
 	"msgexchange/workers/kafka"
 )
@@ -47,7 +48,7 @@ type Config struct {
 	PG           db.Config              `koanf:"pg"`
 	Mailbox      Mailbox                `koanf:"mailbox"`
 	Kafka        kafka.Config           `koanf:"kafka"`
-	HTTP         HTTP                   `koanf:"http"`
+	HTTP         server.Config          `koanf:"http"`
 	OperationDay OperationDay           `koanf:"operation-day"`
 	Flight       Flight                 `koanf:"flight"`
 	Pipeline     Pipeline               `koanf:"pipeline"`
@@ -83,7 +84,7 @@ func Defaults() Config {
 		PG:            db.Defaults(),
 		Mailbox:       defaultMailbox(),
 		Kafka:         kafka.Defaults(),
-		HTTP:          defaultHTTP(),
+		HTTP:          server.Defaults(),
 		OperationDay:  defaultOperationDay(),
 		Flight:        defaultFlight(),
 		Pipeline:      defaultPipeline(),

@@ -76,8 +76,7 @@ func keyTable(t *testing.T) string {
 	return page.String()
 }
 
-// fieldDocs reads the comments of a struct's fields from its source, as sentences about the key. Fields that stand below a
-// common comment share it.
+// fieldDocs reads the comments of a struct's fields from its source, as sentences about the key.
 func fieldDocs(t *testing.T, owner reflect.Type) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, strings.TrimPrefix(owner.PkgPath(), "msgexchange/"), "*.go"))
@@ -91,13 +90,9 @@ func fieldDocs(t *testing.T, owner reflect.Type) map[string]string {
 			if !ok || spec.Name.Name != owner.Name() {
 				return true
 			}
-			comment := ""
 			for _, field := range spec.Type.(*ast.StructType).Fields.List {
-				if field.Doc != nil {
-					comment = field.Doc.Text()
-				}
 				for _, name := range field.Names {
-					docs[name.Name] = sentence(name.Name, comment)
+					docs[name.Name] = sentence(name.Name, field.Doc.Text())
 				}
 			}
 			return false
