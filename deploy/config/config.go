@@ -117,7 +117,7 @@ func (l Log) Validate() error { return oneOf("format", l.Format, "json", "text")
 
 // settle fills in what follows from other settings; set tells which keys were given.
 func (c *Config) settle(set func(name string) bool) {
-	if r := &c.Pipeline.Retry; r.UnsupportedAttempts == 0 {
+	if r := &c.Pipeline.Policy; r.UnsupportedAttempts == 0 {
 		r.UnsupportedAttempts = r.MaxAttempts
 	}
 	if c.Mode != Shadow {

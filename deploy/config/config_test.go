@@ -43,7 +43,7 @@ func TestDefaultsStandWhereNothingIsSet(t *testing.T) {
 	want.PG.DSN = "postgres://me:pgsecret@localhost/msgx"
 	want.Mailbox.DSN = "me:mysecret@tcp(localhost:3306)/box"
 	want.Kafka.Brokers = []string{"localhost:9092", "other:9092"}
-	want.Pipeline.Retry.UnsupportedAttempts = want.Pipeline.Retry.MaxAttempts
+	want.Pipeline.UnsupportedAttempts = want.Pipeline.MaxAttempts
 	require.Empty(t, cmp.Diff(want, c, cmp.Comparer(func(a, b interface{ String() string }) bool { return a.String() == b.String() })))
 }
 
@@ -74,7 +74,7 @@ refdata.schedule:
 	require.Equal(t, 500*time.Millisecond, c.Pipeline.PollInterval, "environment over file")
 	require.Equal(t, 70, c.Pipeline.ClaimBatch, "file over default")
 	require.Equal(t, 200, c.Pipeline.HeadBatch, "default")
-	require.Equal(t, []time.Duration{time.Second, 3 * time.Second}, c.Pipeline.Retry.Backoff, "a list replaces the default whole")
+	require.Equal(t, []time.Duration{time.Second, 3 * time.Second}, c.Pipeline.Backoff, "a list replaces the default whole")
 	require.Equal(t, "Asia/Tokyo", c.Mailbox.Zone)
 	require.Equal(t, map[backfill.Outcome]string{backfill.Dead: "BROKEN", backfill.Success: "OK"}, c.Mailbox.StatusMap)
 	require.Equal(t, 30*24*time.Hour, c.Identity.Retention)

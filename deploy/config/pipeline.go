@@ -39,8 +39,7 @@ func (f Flight) Validate() error { return oneOf("fdel-master", f.FDELMaster, "de
 
 // Pipeline is the way from the mailbox to the flights; keys under "pipeline.".
 type Pipeline struct {
-	// Retry is the schedule of a message that fails.
-	Retry retry.Policy `koanf:",squash"`
+	retry.Policy // of a message that fails; checked for itself
 	// PollInterval is the pause after an empty read of the mailbox. 50ms … 1m.
 	PollInterval time.Duration `koanf:"poll-interval"`
 	// BusyInterval is the pause after a read that found something; it doubles up to poll-interval. 1ms … poll-interval.
@@ -63,7 +62,7 @@ type Pipeline struct {
 
 func defaultPipeline() Pipeline {
 	return Pipeline{
-		Retry:            retry.Defaults(),
+		Policy:           retry.Defaults(),
 		PollInterval:     time.Second,
 		BusyInterval:     20 * time.Millisecond,
 		ClaimBatch:       50,
