@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -44,7 +45,7 @@ func newWorld(t *testing.T, change ...func(*server.Config, *server.Deps)) *world
 	require.NoError(t, os.WriteFile(tokens, []byte("r-token rita reader\ns-token sam sender\no-token olga operator\n"), 0o600))
 	w := &world{t: t, cfg: server.Defaults(), mailbox: &fakeMailbox{}}
 	w.cfg.TokensFile = tokens
-	w.cfg.TrustedProxies = []string{"192.0.2.7"}
+	w.cfg.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("192.0.2.7/32")}
 	log := slog.New(slog.DiscardHandler)
 	w.deps = server.Deps{
 		Log: log, Now: time.Now,
