@@ -28,7 +28,7 @@ func atLeast[T cmp.Ordered](name string, v, lo T) error {
 }
 
 // shown is a value as it is written in a configuration.
-func shown(v any) string { return format(reflect.ValueOf(v), false) }
+func shown(v any) string { return format(reflect.ValueOf(v)) }
 
 // oneOf checks that v is one of a closed set.
 func oneOf[T ~string](name string, v T, all ...T) error {
