@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/gin-gonic/gin"
 	"github.com/stretchr/testify/require"
@@ -25,12 +26,12 @@ type neighbours struct {
 	failRegister       error
 }
 
-func (n *neighbours) Insert(_ context.Context, text string) (int64, error) {
+func (n *neighbours) Insert(_ context.Context, text string, _ time.Time) (int64, error) {
 	n.stored = text
 	return 7, nil
 }
 
-func (n *neighbours) Register(_ context.Context, id int64, text string) error {
+func (n *neighbours) Register(_ context.Context, id int64, text string, _ time.Time) error {
 	if id == 7 {
 		n.registered = text
 	}
@@ -85,7 +86,7 @@ func TestSend_characterSets(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			n := &neighbours{}
-			_, err := send(t, &compat.Sender{Mailbox: n, Inbox: n, Log: slog.New(slog.DiscardHandler)}, c.mediaType, c.body, "")
+			_, err := send(t, &compat.Sender{Now: time.Now, Mailbox: n, Inbox: n, Log: slog.New(slog.DiscardHandler)}, c.mediaType, c.body, "")
 			require.Equal(t, c.want, code(err))
 			if c.want == "" {
 				require.Equal(t, text, n.stored)
@@ -103,7 +104,7 @@ func TestSend_refusesWhatIsNoMessage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := &neighbours{}
-			_, err := send(t, &compat.Sender{Mailbox: n}, "text/xml", []byte(text), "")
+			_, err := send(t, &compat.Sender{Now: time.Now, Mailbox: n}, "text/xml", []byte(text), "")
 			require.Equal(t, problem.MalformedXML, code(err))
 			require.Empty(t, n.stored)
 		})
@@ -115,7 +116,7 @@ func TestSend_registeringIsAFavour(t *testing.T) {
 	t.Parallel()
 	var lines bytes.Buffer
 	n := &neighbours{failRegister: errors.New("postgres is away")}
-	rec, err := send(t, &compat.Sender{Mailbox: n, Inbox: n, Log: slog.New(slog.NewTextHandler(&lines, nil))}, "text/xml", []byte("<MSG/>"), "")
+	rec, err := send(t, &compat.Sender{Now: time.Now, Mailbox: n, Inbox: n, Log: slog.New(slog.NewTextHandler(&lines, nil))}, "text/xml", []byte("<MSG/>"), "")
 	require.NoError(t, err)
 	require.JSONEq(t, `{"is_success":true,"body":7}`, rec.Body.String())
 	require.Contains(t, lines.String(), "message not registered at once")
@@ -129,7 +130,7 @@ func TestSend_accept(t *testing.T) {
 		"*/*": `{"is_success":true,"body":7}`, "text/html": `{"is_success":true,"body":7}`,
 	} {
 		n := &neighbours{}
-		rec, err := send(t, &compat.Sender{Mailbox: n}, "text/xml", []byte("<MSG/>"), accept)
+		rec, err := send(t, &compat.Sender{Now: time.Now, Mailbox: n}, "text/xml", []byte("<MSG/>"), accept)
 		require.NoError(t, err)
 		require.Equal(t, want, rec.Body.String(), accept)
 	}

@@ -50,7 +50,7 @@ func newWorld(t *testing.T, change ...func(*server.Config, *server.Deps)) *world
 	w.deps = server.Deps{
 		Log: log, Now: time.Now,
 		Health:  health.New(time.Now, health.Probe{Name: "postgres", Critical: true}),
-		Sender:  &compat.Sender{Mailbox: w.mailbox, Log: log},
+		Sender:  &compat.Sender{Now: time.Now, Mailbox: w.mailbox, Log: log},
 		Flights: pages{}, Ops: pages{}, Console: pages{},
 		Jobs:    http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "jobs") }),
 		Metrics: prometheus.NewRegistry(),
@@ -96,7 +96,7 @@ type fakeMailbox struct {
 	err   error
 }
 
-func (m *fakeMailbox) Insert(_ context.Context, text string) (int64, error) {
+func (m *fakeMailbox) Insert(_ context.Context, text string, _ time.Time) (int64, error) {
 	if m.err != nil {
 		return 0, m.err
 	}
