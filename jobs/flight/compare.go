@@ -23,8 +23,8 @@ func compare(before, after *Flight) Change {
 		c.Op = Delete
 		return c
 	}
-	c.Lists = changedLists(was, after)
-	c.Fields = changedFields(was, after, c.Lists)
+	c.Fields = changedFields(was, after, changedLists(was, after))
+	c.Lists = changedLists(cmp.Or(before, &Flight{}), after) // those a deleted flight still has must go from where they are stored
 	if c.Op == "" && len(c.Fields) > 0 {
 		c.Op = Update
 	}
