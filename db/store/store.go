@@ -9,12 +9,13 @@ import (
 	"msgexchange/db/pgq"
 )
 
-// Store has the queries of all areas. It holds no connection and no state; safe for concurrent use.
+// Store has the queries of all areas. It holds no connection; safe for concurrent use.
 type Store struct {
 	q *pgq.Queries
 	// zone is the airport's: times inside stored JSON are written with its offset, as in the flight JSON.
 	zone *time.Location
+	zip  *zip
 }
 
 // New makes a store that writes times inside JSON in the airport's zone.
-func New(zone *time.Location) *Store { return &Store{q: pgq.New(), zone: zone} }
+func New(zone *time.Location) *Store { return &Store{q: pgq.New(), zone: zone, zip: newZip()} }

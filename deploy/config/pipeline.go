@@ -4,9 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"time"
+
+	"msgexchange/jobs/retry"
 )
 
 // OperationDay says when an airport's day begins; keys under "operation-day.".
@@ -45,16 +46,7 @@ type Pipeline struct {
 	ClaimBatch int `koanf:"claim-batch"`
 	// HeadBatch is how many messages one transaction works on at most. 1 … 5000.
 	HeadBatch int `koanf:"head-batch"`
-	// MaxAttempts ends a message that keeps failing. 1 … 100.
-	MaxAttempts int `koanf:"max-attempts"`
-	// UnsupportedAttempts ends a message of an unknown kind; 0 means max-attempts. 0 … max-attempts.
-	UnsupportedAttempts int `koanf:"unsupported-attempts"`
-	// Backoff is the wait after the first, second … failure; the last one repeats.
-	Backoff []time.Duration `koanf:"backoff"`
-	// BackoffCap bounds each wait. 1s … 1h.
-	BackoffCap time.Duration `koanf:"backoff-cap"`
-	// HeadDeadline ends a message that is still failing so long after its first try. 1s … 24h.
-	HeadDeadline time.Duration `koanf:"head-deadline"`
+	retry.Policy
 	// MaxCommitDelay is how long a missing id is waited for. 1s … 24h.
 	MaxCommitDelay time.Duration `koanf:"max-commit-delay"`
 	// Late says what is done with a message that comes after that: apply, or report.
@@ -73,10 +65,7 @@ func defaultPipeline() Pipeline {
 		BusyInterval:     20 * time.Millisecond,
 		ClaimBatch:       50,
 		HeadBatch:        200,
-		MaxAttempts:      5,
-		Backoff:          []time.Duration{1 * time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second},
-		BackoffCap:       time.Minute,
-		HeadDeadline:     10 * time.Minute,
+		Policy:           retry.Defaults(),
 		MaxCommitDelay:   5 * time.Minute,
 		Late:             "apply",
 		LateDetectPeriod: time.Minute,
@@ -85,10 +74,7 @@ func defaultPipeline() Pipeline {
 
 // Validate finds everything wrong with the settings.
 func (p Pipeline) Validate() error {
-	var waits, seed error
-	if len(p.Backoff) == 0 || slices.Min(p.Backoff) <= 0 {
-		waits = errors.New("backoff: needs at least one wait, all longer than 0s")
-	}
+	var seed error
 	if id, err := strconv.ParseInt(p.CutoverWatermark, 10, 64); err != nil || id < 0 {
 		seed = oneOf("cutover-watermark", p.CutoverWatermark, "", "min", "zero", "max", "a message id")
 	}
@@ -97,40 +83,11 @@ func (p Pipeline) Validate() error {
 		within("busy-interval", p.BusyInterval, time.Millisecond, max(p.PollInterval, time.Millisecond)),
 		within("claim-batch", p.ClaimBatch, 1, 10000),
 		within("head-batch", p.HeadBatch, 1, 5000),
-		within("max-attempts", p.MaxAttempts, 1, 100),
-		within("unsupported-attempts", p.UnsupportedAttempts, 0, max(p.MaxAttempts, 0)),
-		waits,
-		within("backoff-cap", p.BackoffCap, time.Second, time.Hour),
-		within("head-deadline", p.HeadDeadline, time.Second, 24*time.Hour),
+		p.Policy.Validate(),
 		within("max-commit-delay", p.MaxCommitDelay, time.Second, 24*time.Hour),
 		oneOf("late", p.Late, "apply", "report"),
 		within("late-detect-period", p.LateDetectPeriod, time.Second, time.Hour),
 		seed,
-	)
-}
-
-// Identity is how a repeated message is known; keys under "identity.".
-type Identity struct {
-	// IncludeDayBoundary makes the operation day part of the identity.
-	IncludeDayBoundary bool `koanf:"include-day-boundary"`
-	// OnReuse says what is done with a known identity that has new content: skip, or process.
-	OnReuse string `koanf:"on-reuse"`
-	// WrapGuard is how far apart in time two messages of one identity are different messages. 1m … 30d.
-	WrapGuard time.Duration `koanf:"wrap-guard"`
-	// Retention is how long identities are kept. 1d … 4000d.
-	Retention time.Duration `koanf:"retention"`
-}
-
-func defaultIdentity() Identity {
-	return Identity{OnReuse: "skip", WrapGuard: 12 * time.Hour, Retention: 400 * day}
-}
-
-// Validate finds everything wrong with the settings.
-func (i Identity) Validate() error {
-	return errors.Join(
-		oneOf("on-reuse", i.OnReuse, "skip", "process"),
-		within("wrap-guard", i.WrapGuard, time.Minute, 30*day),
-		within("retention", i.Retention, day, 4000*day),
 	)
 }
 

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -65,6 +66,7 @@ type world struct {
 	pg      *pgxpool.Pool
 	mailbox *sql.DB
 	kafka   *kfake.Cluster
+	busOff  atomic.Bool
 
 	pgDSN, mailboxDSN string // of the servers themselves
 	viaPG, viaMailbox *proxy

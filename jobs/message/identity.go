@@ -29,17 +29,17 @@ func IdentityDefaults() IdentityPolicy {
 	return IdentityPolicy{OnReuse: OnReuseSkip, WrapGuard: 12 * time.Hour, Retention: 400 * 24 * time.Hour}
 }
 
-// Validate lists everything that is wrong with p.
+// Validate lists everything that is wrong with p, by key without prefix.
 func (p IdentityPolicy) Validate() error {
 	var errs []error
 	if p.OnReuse != OnReuseSkip && p.OnReuse != OnReuseProcess {
-		errs = append(errs, fmt.Errorf("identity.on-reuse: %q is neither skip nor process", p.OnReuse))
+		errs = append(errs, fmt.Errorf("on-reuse: %q is neither skip nor process", p.OnReuse))
 	}
 	if p.WrapGuard < time.Minute || p.WrapGuard > 30*24*time.Hour {
-		errs = append(errs, fmt.Errorf("identity.wrap-guard: %s is not within 1m … 720h", p.WrapGuard))
+		errs = append(errs, fmt.Errorf("wrap-guard: %s is not within 1m … 720h", p.WrapGuard))
 	}
 	if p.Retention < 24*time.Hour {
-		errs = append(errs, fmt.Errorf("identity.retention: %s is less than 24h", p.Retention))
+		errs = append(errs, fmt.Errorf("retention: %s is less than 24h", p.Retention))
 	}
 	return errors.Join(errs...)
 }

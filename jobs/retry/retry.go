@@ -35,28 +35,28 @@ func Defaults() Policy {
 	}
 }
 
-// Validate lists everything that is wrong with p.
+// Validate lists everything that is wrong with p, by key without prefix.
 func (p Policy) Validate() error {
 	var errs []error
 	if p.MaxAttempts < 1 || p.MaxAttempts > 100 {
-		errs = append(errs, fmt.Errorf("pipeline.max-attempts: %d is not within 1 … 100", p.MaxAttempts))
+		errs = append(errs, fmt.Errorf("max-attempts: %d is not within 1 … 100", p.MaxAttempts))
 	}
 	if p.UnsupportedAttempts < 0 || p.UnsupportedAttempts > 100 {
-		errs = append(errs, fmt.Errorf("pipeline.unsupported-attempts: %d is not within 0 … 100", p.UnsupportedAttempts))
+		errs = append(errs, fmt.Errorf("unsupported-attempts: %d is not within 0 … 100", p.UnsupportedAttempts))
 	}
 	if len(p.Backoff) == 0 {
-		errs = append(errs, errors.New("pipeline.backoff: at least one pause is needed"))
+		errs = append(errs, errors.New("backoff: at least one pause is needed"))
 	}
 	for _, d := range p.Backoff {
 		if d <= 0 {
-			errs = append(errs, fmt.Errorf("pipeline.backoff: %s is not a pause", d))
+			errs = append(errs, fmt.Errorf("backoff: %s is not a pause", d))
 		}
 	}
 	if p.BackoffCap <= 0 {
-		errs = append(errs, fmt.Errorf("pipeline.backoff-cap: %s is not a pause", p.BackoffCap))
+		errs = append(errs, fmt.Errorf("backoff-cap: %s is not a pause", p.BackoffCap))
 	}
 	if p.HeadDeadline <= 0 {
-		errs = append(errs, fmt.Errorf("pipeline.head-deadline: %s is not a time", p.HeadDeadline))
+		errs = append(errs, fmt.Errorf("head-deadline: %s is not a time", p.HeadDeadline))
 	}
 	return errors.Join(errs...)
 }

@@ -52,9 +52,10 @@ type TLS struct {
 	Enabled bool `koanf:"enabled"`
 	// CAFile is a PEM file of accepted authorities. Default: the system's.
 	CAFile string `koanf:"ca-file"`
-	// CertFile and KeyFile are our certificate for mutual TLS; both or neither.
+	// CertFile is our certificate for mutual TLS; together with key-file or not at all.
 	CertFile string `koanf:"cert-file"`
-	KeyFile  string `koanf:"key-file"`
+	// KeyFile is the key of our certificate.
+	KeyFile string `koanf:"key-file"`
 	// ServerName is expected in the broker's certificate. Default: the host in its address.
 	ServerName string `koanf:"server-name"`
 }
@@ -63,8 +64,10 @@ type TLS struct {
 type SASL struct {
 	// Mechanism is PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; empty means no SASL.
 	Mechanism string `koanf:"mechanism"`
-	User      string `koanf:"user"`
-	Password  string `koanf:"password" secret:"true"`
+	// User is whom we log in as.
+	User string `koanf:"user"`
+	// Password goes with the user.
+	Password string `koanf:"password" secret:"true"`
 }
 
 // Defaults is the configuration when nothing is said; Brokers must be added.

@@ -1,0 +1,50 @@
+-- The processed marks owed to the mailbox (design §8).
+--
+-- A mark is written into the mailbox between two transactions, so a row under way is claimed: the try is counted, the
+-- error of the last one cleared, the next one set past the longest time a try may take. That is how a claim is told from
+-- a pause after a failure, which has an error:
+--     backfill_attempts > 0 AND backfill_error IS NULL AND backfill_next_at > now
+-- Whoever puts a message back (replay) leaves claimed rows alone; a claim whose worker died runs out by itself.
+
+-- name: ClaimDebts :many
+-- In fair rotation: fewest tries first. Served by proc_state_backfill_due_idx.
+UPDATE proc_state p SET backfill_attempts = p.backfill_attempts + 1, backfill_error = NULL, backfill_next_at = @claimed_until
+FROM (
+    SELECT d.msg_id FROM proc_state d
+    WHERE d.backfill_next_at IS NOT NULL AND d.backfill_abandoned_at IS NULL AND d.backfill_next_at <= @now
+    ORDER BY d.backfill_attempts, d.msg_id
+    LIMIT @max_rows
+    FOR UPDATE SKIP LOCKED
+) AS due
+WHERE p.msg_id = due.msg_id
+RETURNING p.msg_id, p.generation, p.state, p.skip_reason, p.sndr, p.type, p.styp, p.seqn, p.dttm, p.received_at,
+          p.backfill_attempts, p.replay_count;
+
+-- name: SettleDebts :execrows
+-- Only debts that are still the same: neither put back nor archived meanwhile. A debt given up stays owed (next_at), but
+-- leaves the scan.
+UPDATE proc_state p SET
+    backfill_at = x.at, backfill_next_at = CASE WHEN x.at IS NULL THEN coalesce(x.next_at, @now) END,
+    backfill_attempts = x.attempts, backfill_error = x.error,
+    backfill_abandoned_at = x.abandoned_at, backfill_abandoned_reason = x.reason
+FROM jsonb_to_recordset(@rows::jsonb) AS x(
+    msg_id bigint, generation integer, replay_count integer, attempts integer, at timestamptz, next_at timestamptz, error text,
+    abandoned_at timestamptz, reason text)
+WHERE p.msg_id = x.msg_id AND p.generation = x.generation AND p.replay_count = x.replay_count
+  AND p.state IN ('SUCCEEDED', 'SKIPPED', 'DEAD') AND p.backfill_at IS NULL AND p.backfill_next_at IS NOT NULL;
+
+-- name: NextDebt :many
+-- When the next mark owed is due; no row when none is owed. Served by proc_state_backfill_due_idx.
+SELECT backfill_next_at FROM proc_state WHERE backfill_next_at IS NOT NULL AND backfill_abandoned_at IS NULL
+ORDER BY backfill_next_at LIMIT 1;
+
+-- name: DebtPending :one
+SELECT EXISTS (SELECT 1 FROM proc_state WHERE backfill_next_at IS NOT NULL AND backfill_abandoned_at IS NULL) AS pending;
+
+-- name: DebtStats :one
+-- For the gauges. Served by proc_state_backfill_due_idx.
+SELECT count(*) AS owed, coalesce(min(finished_at), @now)::timestamptz AS oldest
+FROM proc_state WHERE backfill_next_at IS NOT NULL AND backfill_abandoned_at IS NULL;
+
+-- name: AbandonedDebts :one
+SELECT count(*) FROM proc_state WHERE backfill_abandoned_at IS NOT NULL;

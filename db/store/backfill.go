@@ -1,0 +1,114 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"msgexchange/db"
+	"msgexchange/db/pgq"
+	"msgexchange/jobs/backfill"
+	"msgexchange/jobs/fault"
+	"msgexchange/jobs/message"
+)
+
+// ClaimDebts takes up to limit marks that are due, fewest tries first, and counts the try. Until then nobody else takes
+// them, and a replay leaves their messages alone.
+func (s *Store) ClaimDebts(ctx context.Context, tx pgx.Tx, limit int, now, until time.Time) ([]backfill.Debt, error) {
+	rows, err := s.q.ClaimDebts(ctx, tx, pgq.ClaimDebtsParams{Now: &now, ClaimedUntil: &until, MaxRows: int32(limit)})
+	if err != nil {
+		return nil, fmt.Errorf("claim marks owed: %w", db.Classify(err))
+	}
+	out := make([]backfill.Debt, len(rows))
+	for i, r := range rows {
+		out[i] = backfill.Debt{
+			Pos:        message.Position{Generation: r.Generation, ID: r.MsgID},
+			State:      message.State(r.State),
+			SkipReason: orEmpty(r.SkipReason),
+			ReceivedAt: orZero(r.ReceivedAt),
+			Attempts:   int(r.BackfillAttempts),
+			Replays:    int(r.ReplayCount),
+		}
+		if r.Seqn != nil {
+			out[i].Meta = message.Meta{SNDR: orEmpty(r.Sndr), SEQN: *r.Seqn, DTTM: orZero(r.Dttm), TYPE: orEmpty(r.Type), STYP: orEmpty(r.Styp)}
+		}
+	}
+	return out, nil
+}
+
+// SettleDebts writes what became of claimed debts, where they are still the same, and says of how many.
+func (s *Store) SettleDebts(ctx context.Context, tx pgx.Tx, all []backfill.Settlement, now time.Time) (int64, error) {
+	type row struct {
+		ID        int64            `json:"msg_id"`
+		Gen       int32            `json:"generation"`
+		Replays   int              `json:"replay_count"`
+		Attempts  int              `json:"attempts"`
+		At        *time.Time       `json:"at"`
+		Next      *time.Time       `json:"next_at"`
+		Error     *string          `json:"error"`
+		Abandoned *time.Time       `json:"abandoned_at"`
+		Reason    *backfill.Reason `json:"reason"`
+	}
+	rows := make([]row, len(all))
+	for i, a := range all {
+		d := a.Debt
+		rows[i] = row{
+			ID: d.Pos.ID, Gen: d.Pos.Generation, Replays: d.Replays, Attempts: d.Attempts, At: timeOrNil(a.At), Next: timeOrNil(a.Next),
+			Abandoned: timeOrNil(a.AbandonedAt), Error: orNil(a.Error), Reason: orNil(a.Reason),
+		}
+	}
+	b, err := json.Marshal(rows)
+	if err != nil {
+		return 0, fault.Wrap(fault.Infra, "settle marks", err)
+	}
+	n, err := s.q.SettleDebts(ctx, tx, pgq.SettleDebtsParams{Now: &now, Rows: b})
+	if err != nil {
+		return 0, fmt.Errorf("settle marks: %w", db.Classify(err))
+	}
+	return n, nil
+}
+
+// NextDebt is when the next mark is due; zero when none is owed.
+func (s *Store) NextDebt(ctx context.Context, q db.Querier) (time.Time, error) {
+	due, err := s.q.NextDebt(ctx, q)
+	if err != nil || len(due) == 0 {
+		return time.Time{}, db.Classify(err)
+	}
+	return orZero(due[0]), nil
+}
+
+// DebtPending says whether any mark is owed that is not given up.
+func (s *Store) DebtPending(ctx context.Context, q db.Querier) (bool, error) {
+	ok, err := s.q.DebtPending(ctx, q)
+	return ok, db.Classify(err)
+}
+
+// DebtStats are the gauges of marks.
+type DebtStats struct {
+	Owed      int64
+	OldestAge time.Duration // since the oldest of their messages ended; 0 when none is owed
+	Abandoned int64
+}
+
+// DebtStats counts the marks owed and given up.
+func (s *Store) DebtStats(ctx context.Context, q db.Querier, now time.Time) (DebtStats, error) {
+	owed, err := s.q.DebtStats(ctx, q, now)
+	if err != nil {
+		return DebtStats{}, fmt.Errorf("count marks owed: %w", db.Classify(err))
+	}
+	abandoned, err := s.q.AbandonedDebts(ctx, q)
+	if err != nil {
+		return DebtStats{}, fmt.Errorf("count marks given up: %w", db.Classify(err))
+	}
+	return DebtStats{Owed: owed.Owed, OldestAge: max(now.Sub(owed.Oldest), 0), Abandoned: abandoned}, nil
+}
+
+func orEmpty(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
