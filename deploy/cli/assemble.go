@@ -175,6 +175,7 @@ func (n *node) poller() *poll.Poll {
 }
 
 func (n *node) header() *head.Head {
+	n.metrics.MustRegister(head.NewBacklog(n.config.Lane, n.pool, n.store, time.Now))
 	c := n.config
 	return head.New(head.Config{
 		Lane: c.Lane, Batch: c.Pipeline.HeadBatch, Marks: n.live(), Shadow: !n.live(), Retry: c.Pipeline.Policy, Identity: c.Identity,
@@ -182,7 +183,7 @@ func (n *node) header() *head.Head {
 		Flight: flight.Options{Zone: n.zone, CutoffHour: c.OperationDay.CutoffHour, DetachOnMasterDelete: c.Flight.FDELMaster == "detach"},
 		MsgKey: outbox.MsgKey(c.Kafka.MsgKey),
 	}, head.Deps{
-		Pool: n.pool, Store: n.store, Mailbox: n.mailbox, Waker: n.waker, Metrics: head.NewMetrics(n.metrics, n.store, n.pool), Log: n.log, Now: time.Now,
+		Pool: n.pool, Store: n.store, Mailbox: n.mailbox, Waker: n.waker, Metrics: head.NewMetrics(n.metrics), Log: n.log, Now: time.Now,
 	})
 }
 

@@ -50,7 +50,7 @@ func (n *node) web(client *workers.Client) (*web, error) {
 	w.jobs = ui
 	w.server, err = server.New(n.config.HTTP, server.Deps{
 		Log: n.log, Now: time.Now, Health: w.health, Console: page, Jobs: ui, Metrics: n.metrics, Ops: operations,
-		Flights: &flights.API{Pool: n.pool, Store: n.store, Zone: n.zone},
+		Flights: flights.New(n.pool, n.store, n.zone),
 		Sender: &compat.Sender{
 			Mailbox: letterbox{n.mailbox}, Inbox: counter{n, poll.Registrar{Lane: n.config.Lane, Store: n.store, Waker: n.waker, Now: time.Now}},
 			Shadow: n.config.Mode == config.Shadow, Log: n.log,
