@@ -168,18 +168,6 @@ func (q *Queries) Inbox(ctx context.Context, db DBTX, lane string) ([]InboxRow, 
 	return items, nil
 }
 
-const inboxHoleCount = `-- name: InboxHoleCount :one
-SELECT count(*) FROM inbox_hole h JOIN inbox_cursor c ON c.lane = h.lane AND c.generation = h.generation
-WHERE h.lane = $1 AND h.released_at IS NULL
-`
-
-func (q *Queries) InboxHoleCount(ctx context.Context, db DBTX, lane string) (int64, error) {
-	row := db.QueryRow(ctx, inboxHoleCount, lane)
-	var count int64
-	err := row.Scan(&count)
-	return count, err
-}
-
 const inboxPolled = `-- name: InboxPolled :exec
 UPDATE inbox_cursor SET last_polled_at = $1 WHERE lane = $2
 `
@@ -193,6 +181,18 @@ type InboxPolledParams struct {
 func (q *Queries) InboxPolled(ctx context.Context, db DBTX, arg InboxPolledParams) error {
 	_, err := db.Exec(ctx, inboxPolled, arg.Now, arg.Lane)
 	return err
+}
+
+const inboxRuns = `-- name: InboxRuns :one
+SELECT NOT EXISTS (SELECT 1 FROM inbox_cursor WHERE lane = $1 AND stopped_reason IS NOT NULL) AS runs
+`
+
+// Whether the lane takes anything over; one that has no row yet does.
+func (q *Queries) InboxRuns(ctx context.Context, db DBTX, lane string) (bool, error) {
+	row := db.QueryRow(ctx, inboxRuns, lane)
+	var runs bool
+	err := row.Scan(&runs)
+	return runs, err
 }
 
 const insertHoles = `-- name: InsertHoles :exec

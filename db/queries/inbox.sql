@@ -96,6 +96,6 @@ SELECT msg_id, received_at FROM proc_state p WHERE p.generation = @generation AN
 UNION ALL
 SELECT msg_id, received_at FROM proc_state_hst h WHERE h.generation = @generation AND h.msg_id = ANY(@ids::bigint[]);
 
--- name: InboxHoleCount :one
-SELECT count(*) FROM inbox_hole h JOIN inbox_cursor c ON c.lane = h.lane AND c.generation = h.generation
-WHERE h.lane = @lane AND h.released_at IS NULL;
+-- name: InboxRuns :one
+-- Whether the lane takes anything over; one that has no row yet does.
+SELECT NOT EXISTS (SELECT 1 FROM inbox_cursor WHERE lane = @lane AND stopped_reason IS NOT NULL) AS runs;

@@ -227,8 +227,8 @@ func (s *Store) Memories(ctx context.Context, q db.Querier, generation int32, ro
 	return out, nil
 }
 
-// OpenHoles counts the holes that hold a lane's watermark back.
-func (s *Store) OpenHoles(ctx context.Context, q db.Querier, lane string) (int64, error) {
-	n, err := s.q.InboxHoleCount(ctx, q, lane)
-	return n, db.Classify(err)
+// InboxRuns says whether the lane takes anything over: it is not stopped.
+func (s *Store) InboxRuns(ctx context.Context, q db.Querier, lane string) (bool, error) {
+	ok, err := s.q.InboxRuns(ctx, q, lane)
+	return ok, db.Classify(err)
 }

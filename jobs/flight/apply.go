@@ -124,7 +124,7 @@ func (e edit) setList(name string, entries []sis.Entry) {
 func put(name string, stored []sis.Entry, entry sis.Entry) []sis.Entry {
 	entry.Fields = filled(entry.Fields)
 	at, found := slices.BinarySearchFunc(stored, entry.Key, func(s sis.Entry, key string) int {
-		return compareKeys(s.Key, key)
+		return CompareKeys(s.Key, key)
 	})
 	switch {
 	case byStand(name) && len(entry.Fields) == 0:
@@ -160,8 +160,8 @@ func indexOf(entries []sis.Entry, key string) int {
 	return slices.IndexFunc(entries, func(e sis.Entry) bool { return e.Key == key })
 }
 
-// compareKeys orders entry numbers as numbers and everything else as text, numbers first.
-func compareKeys(a, b string) int {
+// CompareKeys orders entry numbers as numbers and everything else as text, numbers first.
+func CompareKeys(a, b string) int {
 	x, errA := strconv.ParseUint(a, 10, 8)
 	y, errB := strconv.ParseUint(b, 10, 8)
 	switch {

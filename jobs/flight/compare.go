@@ -2,9 +2,10 @@ package flight
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/json"
 	"maps"
 	"slices"
-	"strings"
 
 	"msgexchange/jobs/sis"
 )
@@ -38,7 +39,7 @@ func (c Change) silent() bool {
 
 func changedLists(was, is *Flight) []string {
 	var names []string
-	for _, l := range listLayouts() {
+	for _, l := range sis.ListSpecs() {
 		if !slices.EqualFunc(was.Lists[l.Name], is.Lists[l.Name], sameEntry) {
 			names = append(names, l.Name)
 		}
@@ -48,19 +49,14 @@ func changedLists(was, is *Flight) []string {
 
 func changedFields(was, is *Flight, lists []string) []string {
 	var names []string
-	for _, name := range scalarNames() {
-		if was.Scalars[name] == is.Scalars[name] {
-			continue
-		}
-		if top, _, _ := strings.Cut(name, "."); !slices.Contains(names, top) {
-			names = append(names, top)
+	for _, f := range sis.ScalarSpecs() {
+		name := cmp.Or(f.Group, f.Name)
+		if was.Scalars[f.Name] != is.Scalars[f.Name] && (f.Group == "" || !slices.Contains(names, name)) {
+			names = append(names, name)
 		}
 	}
-	for _, l := range listLayouts() {
-		if byStand(l.Name) {
-			continue
-		}
-		if slices.Contains(lists, l.Name) || l.Name == "psdt" && !sameShown(was, is) {
+	for _, l := range sis.ListSpecs() {
+		if !byStand(l.Name) && slices.Contains(lists, l.Name) || l.Name == "psdt" && !sameShown(was, is) {
 			names = append(names, l.Name)
 		}
 	}
@@ -102,4 +98,20 @@ func sameEntry(a, b sis.Entry) bool {
 	return a.Key == b.Key && maps.Equal(a.Fields, b.Fields) && slices.EqualFunc(a.Sub, b.Sub, maps.Equal[sis.Fields, sis.Fields])
 }
 
-func sameJSON[T ~[]byte](a, b T) bool { return bytes.Equal(a, b) }
+// sameJSON compares what JSON says: a database may give it back in another order and with other spaces than it got.
+func sameJSON(a, b json.RawMessage) bool {
+	if len(a) == 0 || len(b) == 0 || bytes.Equal(a, b) {
+		return bytes.Equal(a, b)
+	}
+	x, errA := canonical(a)
+	y, errB := canonical(b)
+	return errA == nil && errB == nil && bytes.Equal(x, y)
+}
+
+func canonical(raw json.RawMessage) ([]byte, error) {
+	var v any
+	if err := json.Unmarshal(raw, &v); err != nil {
+		return nil, err
+	}
+	return json.Marshal(v)
+}

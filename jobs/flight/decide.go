@@ -74,7 +74,7 @@ func Decide(v View, m sis.Message, pos message.Position, at time.Time, opt Optio
 		switch {
 		case r.Delete:
 			d.delete(d.now.Flight(r.FLID))
-		case m.Meta.TYPE == "SCHD":
+		case m.Meta.TYPE == sis.TypeSCHD:
 			if err := d.schedule(i, r); err != nil {
 				return Outcome{}, err
 			}

@@ -30,9 +30,9 @@ type Config struct {
 	MsgKey outbox.MsgKey `koanf:"msg-key"`
 	// CreateTopics makes missing topics. Default false.
 	CreateTopics bool `koanf:"create-topics"`
-	// Partitions of a topic made by us, from 1. Default 6.
+	// Partitions is how many a topic made by us gets, from 1. Default 6.
 	Partitions int32 `koanf:"partitions"`
-	// Replication of a topic made by us, from 1; -1 takes the broker's default. Default -1.
+	// Replication is how many copies a topic made by us gets, from 1; -1 takes the broker's default. Default -1.
 	Replication int16 `koanf:"replication"`
 	// RequestTimeout bounds one request to a broker, connecting included. 100ms … 1m. Default 3s.
 	RequestTimeout time.Duration `koanf:"request-timeout"`
@@ -49,9 +49,10 @@ type TLS struct {
 	Enabled bool `koanf:"enabled"`
 	// CAFile is a PEM file of accepted authorities. Default: the system's.
 	CAFile string `koanf:"ca-file"`
-	// CertFile and KeyFile are our certificate for mutual TLS; both or neither.
+	// CertFile is our certificate for mutual TLS, in PEM; together with key-file or not at all.
 	CertFile string `koanf:"cert-file"`
-	KeyFile  string `koanf:"key-file"`
+	// KeyFile is the key of our certificate, in PEM.
+	KeyFile string `koanf:"key-file"`
 	// ServerName is expected in the broker's certificate. Default: the host in its address.
 	ServerName string `koanf:"server-name"`
 }
@@ -60,8 +61,10 @@ type TLS struct {
 type SASL struct {
 	// Mechanism is PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; empty means no SASL.
 	Mechanism string `koanf:"mechanism"`
-	User      string `koanf:"user"`
-	Password  string `koanf:"password" secret:"true"`
+	// User is whom we log in as.
+	User string `koanf:"user"`
+	// Password is the user's.
+	Password string `koanf:"password" secret:"true"`
 }
 
 // Defaults is the configuration when nothing is said; Brokers must be added.

@@ -1,0 +1,90 @@
+package sis
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+	"unicode/utf8"
+)
+
+// AppendJSON appends v as JSON: text quoted, times as ISO 8601 with zone's offset, numbers and decimals bare, Empty as null.
+// A nil zone is UTC.
+func AppendJSON(dst []byte, v Value, zone *time.Location) []byte {
+	switch v.Type {
+	case Empty:
+		return append(dst, "null"...)
+	case Text:
+		return appendQuoted(dst, v.Str)
+	case Moment:
+		dst = append(dst, '"')
+		dst = time.Unix(v.Num, 0).In(Options{Zone: zone}.zone()).AppendFormat(dst, time.RFC3339)
+		return append(dst, '"')
+	case Number:
+		return strconv.AppendInt(dst, v.Num, 10)
+	case Decimal:
+		return append(dst, v.Str...)
+	}
+	return append(dst, "null"...)
+}
+
+// ParseJSON reads back what AppendJSON wrote for a value of type t; null is Empty. A time may carry any offset.
+func ParseJSON(t Type, raw json.RawMessage) (Value, error) {
+	raw = bytes.TrimSpace(raw)
+	if string(raw) == "null" {
+		return Value{}, nil
+	}
+	switch t {
+	case Text, Moment:
+		var s string
+		if err := json.Unmarshal(raw, &s); err != nil {
+			return Value{}, fmt.Errorf("%s: %w", t, err)
+		}
+		if t == Text {
+			return TextValue(s), nil
+		}
+		at, err := time.Parse(time.RFC3339, s)
+		if err != nil {
+			return Value{}, fmt.Errorf("%s: %w", t, err)
+		}
+		return MomentValue(at), nil
+	case Number:
+		n, err := strconv.ParseInt(string(raw), 10, 64)
+		if err != nil {
+			return Value{}, fmt.Errorf("%s: %w", t, err)
+		}
+		return NumberValue(n), nil
+	case Decimal:
+		return FormDecimal.read(string(raw), nil)
+	case Empty:
+	}
+	return Value{}, fmt.Errorf("no value of type %s is written as %s", t, quoted(string(raw)))
+}
+
+// appendQuoted appends s as a JSON string. It leaves <, > and & as they are, which encoding/json alone does not.
+func appendQuoted(dst []byte, s string) []byte {
+	const hex = "0123456789abcdef"
+	dst = append(dst, '"')
+	for i := 0; i < len(s); {
+		switch c := s[i]; {
+		case c == '"' || c == '\\':
+			dst = append(dst, '\\', c)
+		case c == '\n':
+			dst = append(dst, `\n`...)
+		case c == '\t':
+			dst = append(dst, `\t`...)
+		case c < ' ':
+			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&0xF])
+		case c < utf8.RuneSelf:
+			dst = append(dst, c)
+		default:
+			r, size := utf8.DecodeRuneInString(s[i:])
+			dst = utf8.AppendRune(dst, r) // bytes that are not UTF-8 become U+FFFD
+			i += size
+			continue
+		}
+		i++
+	}
+	return append(dst, '"')
+}

@@ -1,0 +1,175 @@
+// Package backfill pays the processed marks owed to the mailbox, off the head's path (design §8).
+//
+// A mark lives in MySQL and the debt in PostgreSQL, so no transaction spans both. A step therefore claims due debts in
+// one transaction, writes the marks outside of any, and settles in another, only where the debt is still the same. A
+// claimed message cannot be put back by a replay, and a message put back is no debt any more when the claim is made: the
+// row lock of proc_state decides who was first. A worker that dies in between leaves a claim that runs out by itself;
+// the next one finds the mark written and settles.
+package backfill
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"msgexchange/db"
+	"msgexchange/db/lease"
+	"msgexchange/db/store"
+	"msgexchange/jobs/backfill"
+	"msgexchange/jobs/fault"
+	"msgexchange/workers/drain"
+)
+
+// Mailbox is where the marks go.
+type Mailbox interface {
+	// Mark writes the marks at moment at and answers each, in their order. An error means that nothing is known of any.
+	Mark(ctx context.Context, marks []backfill.Mark, at time.Time) ([]backfill.Answer, error)
+}
+
+// Config of the backfill worker (backfill.* and mailbox.* in the contract).
+type Config struct {
+	// Batch is the most marks written together.
+	Batch  int
+	Policy backfill.Policy
+	Values backfill.Values
+}
+
+const (
+	// markTimeout bounds the writing of one batch, and claim outlives it: while a mark may still be written, its message
+	// stays claimed.
+	markTimeout = 30 * time.Second
+	claim       = 2 * markTimeout
+	// longestSleep bounds a pause, so that a debt made due by an operator is seen.
+	longestSleep = 15 * time.Second
+)
+
+// Backfill is the role. One Step at a time.
+type Backfill struct {
+	config  Config
+	pool    *pgxpool.Pool
+	store   *store.Store
+	mailbox Mailbox
+	log     *slog.Logger
+	now     func() time.Time
+}
+
+// Deps of the backfill worker.
+type Deps struct {
+	Pool    *pgxpool.Pool
+	Store   *store.Store
+	Mailbox Mailbox
+	Log     *slog.Logger
+	Now     func() time.Time
+}
+
+// New makes the backfill worker.
+func New(c Config, d Deps) *Backfill {
+	return &Backfill{config: c, pool: d.Pool, store: d.Store, mailbox: d.Mailbox, log: d.Log, now: d.Now}
+}
+
+// Pending says whether any mark is owed, now or later.
+func (b *Backfill) Pending(ctx context.Context, q db.Querier) (bool, error) {
+	return b.store.DebtPending(ctx, q)
+}
+
+// Step pays one batch.
+func (b *Backfill) Step(ctx context.Context, f *lease.Fence) (drain.Next, error) {
+	debts, err := b.claim(ctx, f)
+	if err != nil {
+		return drain.Next{}, err
+	}
+	if len(debts) == 0 {
+		return b.sleep(ctx)
+	}
+	answers, err := b.mark(ctx, debts)
+	if err != nil {
+		return drain.Next{}, errors.Join(err, b.release(ctx, f, debts))
+	}
+	return drain.Next{Again: true}, b.settle(ctx, f, debts, answers)
+}
+
+func (b *Backfill) claim(ctx context.Context, f *lease.Fence) (debts []backfill.Debt, err error) {
+	now := b.now()
+	err = f.Tx(ctx, func(tx pgx.Tx) error {
+		debts, err = b.store.ClaimDebts(ctx, tx, b.config.Batch, now, now.Add(claim))
+		return err
+	})
+	return debts, err
+}
+
+// mark writes into the mailbox; it holds no transaction and no lock of ours.
+func (b *Backfill) mark(ctx context.Context, debts []backfill.Debt) ([]backfill.Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, markTimeout)
+	defer cancel()
+	marks := make([]backfill.Mark, len(debts))
+	for i, d := range debts {
+		marks[i] = d.Mark(b.config.Values)
+	}
+	answers, err := b.mailbox.Mark(ctx, marks, b.now())
+	if err == nil && len(answers) != len(marks) {
+		err = fault.New(fault.Infra, "mark", "%d answers to %d marks", len(answers), len(marks))
+	}
+	return answers, err
+}
+
+// release gives the claims of a mailbox that could not be asked back; no attempt is spent (K15).
+func (b *Backfill) release(ctx context.Context, f *lease.Fence, debts []backfill.Debt) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	now := b.now()
+	all := make([]backfill.Settlement, len(debts))
+	for i, d := range debts {
+		all[i] = backfill.Unasked(d, now)
+	}
+	return f.Tx(ctx, func(tx pgx.Tx) error {
+		_, err := b.store.SettleDebts(ctx, tx, all, now)
+		return err
+	})
+}
+
+func (b *Backfill) settle(ctx context.Context, f *lease.Fence, debts []backfill.Debt, answers []backfill.Answer) error {
+	now := b.now()
+	all := make([]backfill.Settlement, len(debts))
+	for i, d := range debts {
+		all[i] = b.config.Policy.Settle(d, answers[i], now)
+	}
+	var settled int64
+	err := f.Tx(ctx, func(tx pgx.Tx) (err error) {
+		settled, err = b.store.SettleDebts(ctx, tx, all, now)
+		return err
+	})
+	if err == nil {
+		b.tell(ctx, all, answers, settled)
+	}
+	return err
+}
+
+// sleep waits for the next debt to be due.
+func (b *Backfill) sleep(ctx context.Context) (drain.Next, error) {
+	due, err := b.store.NextDebt(ctx, b.pool)
+	if err != nil || due.IsZero() {
+		return drain.Next{}, err
+	}
+	return drain.Next{Wait: min(max(due.Sub(b.now()), time.Millisecond), longestSleep)}, nil
+}
+
+// tell logs a batch once it is settled.
+func (b *Backfill) tell(ctx context.Context, all []backfill.Settlement, answers []backfill.Answer, settled int64) {
+	counts := map[backfill.Result]int{}
+	for i, s := range all {
+		counts[answers[i].Result]++
+		id := slog.Int64("msg_id", s.Debt.Pos.ID)
+		switch {
+		case s.Reason != "":
+			b.log.ErrorContext(ctx, "mark given up", id, "reason", string(s.Reason), "attempt", s.Debt.Attempts, "error", s.Error)
+		case s.Error != "":
+			b.log.WarnContext(ctx, "mark failed", id, "attempt", s.Debt.Attempts, "next_at", s.Next, "error", s.Error)
+		}
+	}
+	b.log.DebugContext(ctx, "marks written", "size", len(all), "settled", settled, "written", counts[backfill.Written],
+		"already", counts[backfill.Already], "missing", counts[backfill.Missing], "transient", counts[backfill.Transient])
+}
