@@ -142,7 +142,7 @@ func TestWriterFaults(t *testing.T) {
 				before = at
 			}
 		}
-		require.InDelta(t, counts.Late, late, 1) // the last one may be the last row
+		require.InDelta(t, counts.Late, late, 1)                                         // the last one may be the last row
 		texts := slices.DeleteFunc(box.texts(), func(s string) bool { return s == " " }) // one way to be malformed
 		twice := len(texts)
 		slices.Sort(texts)
