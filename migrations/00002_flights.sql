@@ -3,7 +3,9 @@
 
 -- scalars: wire name in lower case -> value, as in the flight JSON (contract §5); groups nested (fdiv, port).
 -- provenance: field -> the message that set it; "gen:id" once ids have started again, a bare number before (contract §8.10).
--- stand_ops: push-back and tractor values by stand, shown while PSDT has the stand (dictionary 7, PATCH).
+-- stand_ops: psht and tipt, the push-back and tractor values by stand, shown while PSDT has the stand (dictionary 7, PATCH).
+-- These and ext are json, not jsonb: they are read and written whole, and ext must come back byte for byte.
+-- created_* and deleted_* name the message that did it; maid is empty for a flight that stands for itself.
 CREATE TABLE flight_schd (
     flid           bigint      NOT NULL,
     operation_day  date        NOT NULL,
@@ -17,14 +19,18 @@ CREATE TABLE flight_schd (
     stnd           text,
     mafl           text[]      NOT NULL DEFAULT '{}',
     abdg           text,
-    scalars        jsonb       NOT NULL DEFAULT '{}',
-    stand_ops      jsonb       NOT NULL DEFAULT '{}',
-    ext            jsonb       NOT NULL DEFAULT '{}',
-    provenance     jsonb       NOT NULL DEFAULT '{}',
+    scalars        json        NOT NULL DEFAULT '{}',
+    stand_ops      json        NOT NULL DEFAULT '{}',
+    ext            json        NOT NULL DEFAULT '{}',
+    provenance     json        NOT NULL DEFAULT '{}',
     published      boolean     NOT NULL DEFAULT false,
     created_at     timestamptz NOT NULL,
+    created_msg_id bigint      NOT NULL DEFAULT 0,
+    created_generation integer NOT NULL DEFAULT 0,
     updated_at     timestamptz NOT NULL,
     deleted_at     timestamptz,
+    deleted_msg_id bigint      NOT NULL DEFAULT 0,
+    deleted_generation integer NOT NULL DEFAULT 0,
     CONSTRAINT flight_schd_pkey PRIMARY KEY (flid),
     CONSTRAINT flight_schd_state_version_check CHECK (state_version > 0)
 ) WITH (fillfactor = 50);
@@ -84,7 +90,7 @@ CREATE TABLE flight_dely (
     CONSTRAINT flight_dely_flid_fkey FOREIGN KEY (flid) REFERENCES flight_schd (flid) ON DELETE CASCADE
 );
 CREATE TABLE flight_vipf (
-    flid bigint NOT NULL, vpcd text NOT NULL, vfes bigint, vipt jsonb,
+    flid bigint NOT NULL, vpcd text NOT NULL, vfes bigint, vipt json,
     CONSTRAINT flight_vipf_pkey PRIMARY KEY (flid, vpcd),
     CONSTRAINT flight_vipf_flid_fkey FOREIGN KEY (flid) REFERENCES flight_schd (flid) ON DELETE CASCADE
 );
@@ -94,6 +100,25 @@ CREATE TABLE flight_route_point (
     CONSTRAINT flight_route_point_kind_check CHECK (kind IN ('ROUT', 'ERUT')),
     CONSTRAINT flight_route_point_flid_fkey FOREIGN KEY (flid) REFERENCES flight_schd (flid) ON DELETE CASCADE
 );
+
+-- All lists of a flight that are in tables of their own, as one object of arrays of rows; the entries are in no order.
+-- A condition on flid reaches the primary key of every table.
+CREATE VIEW flight_lists AS
+SELECT flid, json_object_agg(list, entries) AS lists
+FROM (
+    SELECT flid, 'psdt' AS list, json_agg(row_to_json(d)) AS entries FROM flight_psdt d GROUP BY flid
+    UNION ALL SELECT flid, 'gtdt', json_agg(row_to_json(d)) FROM flight_gtdt d GROUP BY flid
+    UNION ALL SELECT flid, 'ckdt', json_agg(row_to_json(d)) FROM flight_ckdt d GROUP BY flid
+    UNION ALL SELECT flid, 'cldt', json_agg(row_to_json(d)) FROM flight_cldt d GROUP BY flid
+    UNION ALL SELECT flid, 'chdt', json_agg(row_to_json(d)) FROM flight_chdt d GROUP BY flid
+    UNION ALL SELECT flid, 'abtm', json_agg(row_to_json(d)) FROM flight_abtm d GROUP BY flid
+    UNION ALL SELECT flid, 'chot', json_agg(row_to_json(d)) FROM flight_chot d GROUP BY flid
+    UNION ALL SELECT flid, 'srvt', json_agg(row_to_json(d)) FROM flight_srvt d GROUP BY flid
+    UNION ALL SELECT flid, 'dely', json_agg(row_to_json(d)) FROM flight_dely d GROUP BY flid
+    UNION ALL SELECT flid, 'vipf', json_agg(row_to_json(d)) FROM flight_vipf d GROUP BY flid
+    UNION ALL SELECT flid, lower(kind), json_agg(row_to_json(d)) FROM flight_route_point d GROUP BY flid, kind
+) l
+GROUP BY flid;
 
 CREATE TABLE flight_history (
     flid          bigint      NOT NULL,
@@ -124,5 +149,6 @@ CREATE TABLE schd_snap_log (
 CREATE INDEX schd_snap_log_scope_end_idx ON schd_snap_log (scope_end, recv_at);
 
 -- +goose Down
+DROP VIEW flight_lists;
 DROP TABLE schd_snap_log, flight_history, flight_route_point, flight_vipf, flight_dely, flight_srvt, flight_chot, flight_abtm,
     flight_chdt, flight_cldt, flight_ckdt, flight_gtdt, flight_psdt, flight_schd;

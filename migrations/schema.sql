@@ -99,31 +99,6 @@ CREATE TABLE public.flight_route_point (
     CONSTRAINT flight_route_point_kind_check CHECK ((kind = ANY (ARRAY['ROUT'::text, 'ERUT'::text])))
 );
 
-CREATE TABLE public.flight_schd (
-    flid bigint NOT NULL,
-    operation_day date NOT NULL,
-    state_version bigint NOT NULL,
-    last_msg_id bigint NOT NULL,
-    last_generation integer DEFAULT 0 NOT NULL,
-    flno text NOT NULL,
-    mvin text NOT NULL,
-    sodt timestamp with time zone NOT NULL,
-    maid bigint,
-    stnd text,
-    mafl text[] DEFAULT '{}'::text[] NOT NULL,
-    abdg text,
-    scalars jsonb DEFAULT '{}'::jsonb NOT NULL,
-    stand_ops jsonb DEFAULT '{}'::jsonb NOT NULL,
-    ext jsonb DEFAULT '{}'::jsonb NOT NULL,
-    provenance jsonb DEFAULT '{}'::jsonb NOT NULL,
-    published boolean DEFAULT false NOT NULL,
-    created_at timestamp with time zone NOT NULL,
-    updated_at timestamp with time zone NOT NULL,
-    deleted_at timestamp with time zone,
-    CONSTRAINT flight_schd_state_version_check CHECK ((state_version > 0))
-)
-WITH (fillfactor='50');
-
 CREATE TABLE public.flight_srvt (
     flid bigint NOT NULL,
     srtc text NOT NULL,
@@ -139,8 +114,107 @@ CREATE TABLE public.flight_vipf (
     flid bigint NOT NULL,
     vpcd text NOT NULL,
     vfes bigint,
-    vipt jsonb
+    vipt json
 );
+
+CREATE VIEW public.flight_lists AS
+ SELECT l.flid,
+    json_object_agg(l.list, l.entries) AS lists
+   FROM ( SELECT d.flid,
+            'psdt'::text AS list,
+            json_agg(row_to_json(d.*)) AS entries
+           FROM public.flight_psdt d
+          GROUP BY d.flid
+        UNION ALL
+         SELECT d.flid,
+            'gtdt'::text,
+            json_agg(row_to_json(d.*)) AS json_agg
+           FROM public.flight_gtdt d
+          GROUP BY d.flid
+        UNION ALL
+         SELECT d.flid,
+            'ckdt'::text,
+            json_agg(row_to_json(d.*)) AS json_agg
+           FROM public.flight_ckdt d
+          GROUP BY d.flid
+        UNION ALL
+         SELECT d.flid,
+            'cldt'::text,
+            json_agg(row_to_json(d.*)) AS json_agg
+           FROM public.flight_cldt d
+          GROUP BY d.flid
+        UNION ALL
+         SELECT d.flid,
+            'chdt'::text,
+            json_agg(row_to_json(d.*)) AS json_agg
+           FROM public.flight_chdt d
+          GROUP BY d.flid
+        UNION ALL
+         SELECT d.flid,
+            'abtm'::text,
+            json_agg(row_to_json(d.*)) AS json_agg
+           FROM public.flight_abtm d
+          GROUP BY d.flid
+        UNION ALL
+         SELECT d.flid,
+            'chot'::text,
+            json_agg(row_to_json(d.*)) AS json_agg
+           FROM public.flight_chot d
+          GROUP BY d.flid
+        UNION ALL
+         SELECT d.flid,
+            'srvt'::text,
+            json_agg(row_to_json(d.*)) AS json_agg
+           FROM public.flight_srvt d
+          GROUP BY d.flid
+        UNION ALL
+         SELECT d.flid,
+            'dely'::text,
+            json_agg(row_to_json(d.*)) AS json_agg
+           FROM public.flight_dely d
+          GROUP BY d.flid
+        UNION ALL
+         SELECT d.flid,
+            'vipf'::text,
+            json_agg(row_to_json(d.*)) AS json_agg
+           FROM public.flight_vipf d
+          GROUP BY d.flid
+        UNION ALL
+         SELECT d.flid,
+            lower(d.kind) AS lower,
+            json_agg(row_to_json(d.*)) AS json_agg
+           FROM public.flight_route_point d
+          GROUP BY d.flid, d.kind) l
+  GROUP BY l.flid;
+
+CREATE TABLE public.flight_schd (
+    flid bigint NOT NULL,
+    operation_day date NOT NULL,
+    state_version bigint NOT NULL,
+    last_msg_id bigint NOT NULL,
+    last_generation integer DEFAULT 0 NOT NULL,
+    flno text NOT NULL,
+    mvin text NOT NULL,
+    sodt timestamp with time zone NOT NULL,
+    maid bigint,
+    stnd text,
+    mafl text[] DEFAULT '{}'::text[] NOT NULL,
+    abdg text,
+    scalars json DEFAULT '{}'::json NOT NULL,
+    stand_ops json DEFAULT '{}'::json NOT NULL,
+    ext json DEFAULT '{}'::json NOT NULL,
+    provenance json DEFAULT '{}'::json NOT NULL,
+    published boolean DEFAULT false NOT NULL,
+    created_at timestamp with time zone NOT NULL,
+    created_msg_id bigint DEFAULT 0 NOT NULL,
+    created_generation integer DEFAULT 0 NOT NULL,
+    updated_at timestamp with time zone NOT NULL,
+    deleted_at timestamp with time zone,
+    deleted_msg_id bigint DEFAULT 0 NOT NULL,
+    deleted_generation integer DEFAULT 0 NOT NULL,
+    CONSTRAINT flight_schd_state_version_check CHECK ((state_version > 0))
+)
+WITH (fillfactor='50');
 
 CREATE TABLE public.inbox_cursor (
     lane text NOT NULL,

@@ -3,3 +3,15 @@
 //   sqlc v1.31.1
 
 package pgq
+
+import (
+	"time"
+)
+
+type PipelineLease struct {
+	Lane        string
+	Role        string
+	Epoch       int64
+	Holder      string
+	HeartbeatAt time.Time
+}

@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -13,18 +14,13 @@ import (
 // within checks that v lies in lo … hi, both included.
 func within[T cmp.Ordered](name string, v, lo, hi T) error {
 	if v < lo || v > hi {
-		return fmt.Errorf("%s: %v is not in %v … %v", name, v, lo, hi)
+		return fmt.Errorf("%s: %s is not in %s … %s", name, shown(v), shown(lo), shown(hi))
 	}
 	return nil
 }
 
-// atLeast checks that v is not below lo.
-func atLeast[T cmp.Ordered](name string, v, lo T) error {
-	if v < lo {
-		return fmt.Errorf("%s: %v is less than %v", name, v, lo)
-	}
-	return nil
-}
+// shown is a value as it is written in a configuration.
+func shown(v any) string { return format(reflect.ValueOf(v)) }
 
 // oneOf checks that v is one of a closed set.
 func oneOf[T ~string](name string, v T, all ...T) error {

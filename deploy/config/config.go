@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"msgexchange/db"
+	"msgexchange/http/server"
+	"msgexchange/jobs/message"
+	"msgexchange/workers/kafka"
 )
 
 // Mode says how much of the outside world is written to.
@@ -32,41 +35,41 @@ const (
 
 // Config is everything that can be set. Durations are written 20ms, 1m30s or 400d, lists with commas, maps as k=v,k=v.
 type Config struct {
-	// Mode is live, or shadow: own PostgreSQL, topic prefix, no mark and no request.
+	// Mode is how much is written to: live (everything), or shadow: own PostgreSQL, topic prefix, no mark and no request.
 	Mode Mode `koanf:"mode"`
 	// ServiceName is how this system calls itself; in shadow mode it ends in -shadow.
 	ServiceName string `koanf:"service-name"`
-	// Lane names the mailbox this system reads: one mailbox is one lane.
+	// Lane is the name of the mailbox this system reads: one mailbox is one lane.
 	Lane string `koanf:"lane"`
 	// ShutdownGrace is how long a stopping process may go on finishing what it has in hand. 1s … 10m.
 	ShutdownGrace time.Duration `koanf:"shutdown-grace"`
 
-	Log          Log          `koanf:"log"`
-	PG           db.Config    `koanf:"pg"`
-	Mailbox      Mailbox      `koanf:"mailbox"`
-	Kafka        Kafka        `koanf:"kafka"`
-	HTTP         HTTP         `koanf:"http"`
-	OperationDay OperationDay `koanf:"operation-day"`
-	Flight       Flight       `koanf:"flight"`
-	Pipeline     Pipeline     `koanf:"pipeline"`
-	Identity     Identity     `koanf:"identity"`
-	Ignore       Ignore       `koanf:"ignore"`
-	Schd         Schd         `koanf:"schd"`
-	Delivery     Delivery     `koanf:"delivery"`
-	Backfill     Backfill     `koanf:"backfill"`
-	Request      Request      `koanf:"request"`
-	Refdata      Refdata      `koanf:"refdata"`
-	AdminAPI     AdminAPI     `koanf:"admin-api"`
-	Raw          Raw          `koanf:"raw"`
-	Archive      Archive      `koanf:"archive"`
-	History      History      `koanf:"history"`
+	Log          Log                    `koanf:"log"`
+	PG           db.Config              `koanf:"pg"`
+	Mailbox      Mailbox                `koanf:"mailbox"`
+	Kafka        kafka.Config           `koanf:"kafka"`
+	HTTP         server.Config          `koanf:"http"`
+	OperationDay OperationDay           `koanf:"operation-day"`
+	Flight       Flight                 `koanf:"flight"`
+	Pipeline     Pipeline               `koanf:"pipeline"`
+	Identity     message.IdentityPolicy `koanf:"identity"`
+	Ignore       Ignore                 `koanf:"ignore"`
+	Schd         Schd                   `koanf:"schd"`
+	Delivery     Delivery               `koanf:"delivery"`
+	Backfill     Backfill               `koanf:"backfill"`
+	Request      Request                `koanf:"request"`
+	Refdata      Refdata                `koanf:"refdata"`
+	AdminAPI     AdminAPI               `koanf:"admin-api"`
+	Raw          Raw                    `koanf:"raw"`
+	Archive      Archive                `koanf:"archive"`
+	History      History                `koanf:"history"`
 }
 
 // Log is how the process reports; keys under "log.".
 type Log struct {
 	// Level is the least that is written: debug, info, warn or error.
 	Level slog.Level `koanf:"level"`
-	// Format is json, or text for people.
+	// Format is how a record looks: json, or text for people.
 	Format string `koanf:"format"`
 }
 
@@ -80,12 +83,12 @@ func Defaults() Config {
 		Log:           Log{Level: slog.LevelInfo, Format: "json"},
 		PG:            db.Defaults(),
 		Mailbox:       defaultMailbox(),
-		Kafka:         defaultKafka(),
-		HTTP:          defaultHTTP(),
+		Kafka:         kafka.Defaults(),
+		HTTP:          server.Defaults(),
 		OperationDay:  defaultOperationDay(),
 		Flight:        defaultFlight(),
 		Pipeline:      defaultPipeline(),
-		Identity:      defaultIdentity(),
+		Identity:      message.IdentityDefaults(),
 		Ignore:        defaultIgnore(),
 		Schd:          defaultSchd(),
 		Delivery:      defaultDelivery(),
@@ -114,8 +117,8 @@ func (l Log) Validate() error { return oneOf("format", l.Format, "json", "text")
 
 // settle fills in what follows from other settings; set tells which keys were given.
 func (c *Config) settle(set func(name string) bool) {
-	if c.Pipeline.UnsupportedAttempts == 0 {
-		c.Pipeline.UnsupportedAttempts = c.Pipeline.MaxAttempts
+	if r := &c.Pipeline.Policy; r.UnsupportedAttempts == 0 {
+		r.UnsupportedAttempts = r.MaxAttempts
 	}
 	if c.Mode != Shadow {
 		return

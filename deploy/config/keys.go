@@ -29,9 +29,6 @@ func (k key) env() string {
 // secret says that the value is never printed.
 func (k key) secret() bool { return k.field.Tag.Get("secret") == "true" }
 
-// isBytes says that the value is a number of bytes, written with KiB or MiB.
-func (k key) isBytes() bool { return k.field.Tag.Get("unit") == "bytes" }
-
 // isMap says that the value may be a mapping of its own in a file.
 func (k key) isMap() bool { return k.value.Kind() == reflect.Map }
 

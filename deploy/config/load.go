@@ -102,7 +102,7 @@ func (k key) take(tree *koanf.Koanf) error {
 	}
 	parsed := reflect.New(k.value.Type()).Elem()
 	var errs []error
-	for _, err := range split(parse(parsed, strings.TrimSpace(textOf(value)), k.isBytes())) {
+	for _, err := range split(parse(parsed, strings.TrimSpace(textOf(value)))) {
 		if k.secret() {
 			err = errors.New("cannot be read")
 		}

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
-	"strconv"
 	"time"
+
+	"msgexchange/jobs/inbox"
+	"msgexchange/jobs/retry"
+	"msgexchange/jobs/sis"
 )
 
 // OperationDay says when an airport's day begins; keys under "operation-day.".
@@ -37,6 +39,7 @@ func (f Flight) Validate() error { return oneOf("fdel-master", f.FDELMaster, "de
 
 // Pipeline is the way from the mailbox to the flights; keys under "pipeline.".
 type Pipeline struct {
+	retry.Policy // of a message that fails; checked for itself
 	// PollInterval is the pause after an empty read of the mailbox. 50ms … 1m.
 	PollInterval time.Duration `koanf:"poll-interval"`
 	// BusyInterval is the pause after a read that found something; it doubles up to poll-interval. 1ms … poll-interval.
@@ -45,102 +48,58 @@ type Pipeline struct {
 	ClaimBatch int `koanf:"claim-batch"`
 	// HeadBatch is how many messages one transaction works on at most. 1 … 5000.
 	HeadBatch int `koanf:"head-batch"`
-	// MaxAttempts ends a message that keeps failing. 1 … 100.
-	MaxAttempts int `koanf:"max-attempts"`
-	// UnsupportedAttempts ends a message of an unknown kind; 0 means max-attempts. 0 … max-attempts.
-	UnsupportedAttempts int `koanf:"unsupported-attempts"`
-	// Backoff is the wait after the first, second … failure; the last one repeats.
-	Backoff []time.Duration `koanf:"backoff"`
-	// BackoffCap bounds each wait. 1s … 1h.
-	BackoffCap time.Duration `koanf:"backoff-cap"`
-	// HeadDeadline ends a message that is still failing so long after its first try. 1s … 24h.
-	HeadDeadline time.Duration `koanf:"head-deadline"`
 	// MaxCommitDelay is how long a missing id is waited for. 1s … 24h.
 	MaxCommitDelay time.Duration `koanf:"max-commit-delay"`
 	// Late says what is done with a message that comes after that: apply, or report.
-	Late string `koanf:"late"`
+	Late inbox.Policy `koanf:"late"`
 	// LateDetectPeriod is how often late messages are looked for. 1s … 1h.
 	LateDetectPeriod time.Duration `koanf:"late-detect-period"`
 	// HoleProbe asks the mailbox which transactions are open instead of waiting; needs the PROCESS right.
 	HoleProbe bool `koanf:"hole-probe"`
 	// CutoverWatermark seeds an empty system: min, zero, max or a message id; empty: not seeded.
-	CutoverWatermark string `koanf:"cutover-watermark"`
+	CutoverWatermark inbox.Cutover `koanf:"cutover-watermark"`
 }
 
 func defaultPipeline() Pipeline {
 	return Pipeline{
+		Policy:           retry.Defaults(),
 		PollInterval:     time.Second,
 		BusyInterval:     20 * time.Millisecond,
 		ClaimBatch:       50,
 		HeadBatch:        200,
-		MaxAttempts:      5,
-		Backoff:          []time.Duration{1 * time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second},
-		BackoffCap:       time.Minute,
-		HeadDeadline:     10 * time.Minute,
 		MaxCommitDelay:   5 * time.Minute,
-		Late:             "apply",
+		Late:             inbox.Apply,
 		LateDetectPeriod: time.Minute,
 	}
 }
 
 // Validate finds everything wrong with the settings.
 func (p Pipeline) Validate() error {
-	var waits, seed error
-	if len(p.Backoff) == 0 || slices.Min(p.Backoff) <= 0 {
-		waits = errors.New("backoff: needs at least one wait, all longer than 0s")
-	}
-	if id, err := strconv.ParseInt(p.CutoverWatermark, 10, 64); err != nil || id < 0 {
-		seed = oneOf("cutover-watermark", p.CutoverWatermark, "", "min", "zero", "max", "a message id")
+	var seed error
+	if _, err := p.CutoverWatermark.Watermark(inbox.Extent{}); err != nil {
+		seed = fmt.Errorf("cutover-watermark: %w", err)
 	}
 	return errors.Join(
 		within("poll-interval", p.PollInterval, 50*time.Millisecond, time.Minute),
 		within("busy-interval", p.BusyInterval, time.Millisecond, max(p.PollInterval, time.Millisecond)),
 		within("claim-batch", p.ClaimBatch, 1, 10000),
 		within("head-batch", p.HeadBatch, 1, 5000),
-		within("max-attempts", p.MaxAttempts, 1, 100),
-		within("unsupported-attempts", p.UnsupportedAttempts, 0, max(p.MaxAttempts, 0)),
-		waits,
-		within("backoff-cap", p.BackoffCap, time.Second, time.Hour),
-		within("head-deadline", p.HeadDeadline, time.Second, 24*time.Hour),
 		within("max-commit-delay", p.MaxCommitDelay, time.Second, 24*time.Hour),
-		oneOf("late", p.Late, "apply", "report"),
+		oneOf("late", p.Late, inbox.AllPolicies()...),
 		within("late-detect-period", p.LateDetectPeriod, time.Second, time.Hour),
 		seed,
-	)
-}
-
-// Identity is how a repeated message is known; keys under "identity.".
-type Identity struct {
-	// IncludeDayBoundary makes the operation day part of the identity.
-	IncludeDayBoundary bool `koanf:"include-day-boundary"`
-	// OnReuse says what is done with a known identity that has new content: skip, or process.
-	OnReuse string `koanf:"on-reuse"`
-	// WrapGuard is how far apart in time two messages of one identity are different messages. 1m … 30d.
-	WrapGuard time.Duration `koanf:"wrap-guard"`
-	// Retention is how long identities are kept. 1d … 4000d.
-	Retention time.Duration `koanf:"retention"`
-}
-
-func defaultIdentity() Identity {
-	return Identity{OnReuse: "skip", WrapGuard: 12 * time.Hour, Retention: 400 * day}
-}
-
-// Validate finds everything wrong with the settings.
-func (i Identity) Validate() error {
-	return errors.Join(
-		oneOf("on-reuse", i.OnReuse, "skip", "process"),
-		within("wrap-guard", i.WrapGuard, time.Minute, 30*day),
-		within("retention", i.Retention, day, 4000*day),
 	)
 }
 
 // Ignore names the kinds that are not looked at; keys under "ignore.".
 type Ignore struct {
 	// Rules are TYPE-STYP or TYPE-*, without regard to case.
-	Rules []string `koanf:"rules"`
+	Rules sis.IgnoreRules `koanf:"rules"`
 }
 
-func defaultIgnore() Ignore { return Ignore{Rules: []string{"LDM-*", "REGN-*", "RSTA-*", "EROR-*"}} }
+func defaultIgnore() Ignore {
+	return Ignore{Rules: sis.IgnoreRules{"LDM-*", "REGN-*", "RSTA-*", "EROR-*"}}
+}
 
 // Validate finds everything wrong with the settings.
 func (i Ignore) Validate() error {

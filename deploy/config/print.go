@@ -28,7 +28,7 @@ func Print(w io.Writer, c Config) error {
 
 // shown is the text form of the key's value, fit for everybody's eyes.
 func (k key) shown() string {
-	text := format(k.value, k.isBytes())
+	text := format(k.value)
 	if k.secret() && text != "" {
 		return masked
 	}

@@ -2,9 +2,9 @@ package config
 
 import (
 	"errors"
-	"fmt"
-	"net/netip"
 	"time"
+
+	"msgexchange/jobs/backfill"
 )
 
 // Mailbox is the shared MySQL; keys under "mailbox.".
@@ -20,7 +20,7 @@ type Mailbox struct {
 	// ProcessedValue is the status written with the mark where the status map names none.
 	ProcessedValue string `koanf:"processed-value"`
 	// StatusMap is the status by outcome: SUCCESS, SKIPPED, DUPLICATE, DEAD.
-	StatusMap map[string]string `koanf:"status-map"`
+	StatusMap map[backfill.Outcome]string `koanf:"status-map"`
 }
 
 func defaultMailbox() Mailbox {
@@ -38,110 +38,8 @@ func (m Mailbox) Validate() error {
 	}
 	for outcome, status := range m.StatusMap {
 		errs = append(errs,
-			oneOf("status-map", outcome, "SUCCESS", "SKIPPED", "DUPLICATE", "DEAD"),
-			within("status-map."+outcome, len(status), 1, maxStatusBytes))
-	}
-	return errors.Join(errs...)
-}
-
-// Kafka is the broker; keys under "kafka.".
-type Kafka struct {
-	// Brokers are the addresses to start from, host:port. Required.
-	Brokers []string `koanf:"brokers"`
-	// TopicMsg is the topic of changes.
-	TopicMsg string `koanf:"topic-msg"`
-	// TopicSchd is the topic of whole flights.
-	TopicSchd string `koanf:"topic-schd"`
-	// TopicPrefix stands before both topics; "shadow." in shadow mode.
-	TopicPrefix string `koanf:"topic-prefix"`
-	// MsgKey is the partition key of the topic of changes: flid, or sndr as the system before us did.
-	MsgKey string `koanf:"msg-key"`
-	// CreateTopics makes missing topics.
-	CreateTopics bool `koanf:"create-topics"`
-	// Partitions of a topic that is made. 1 … 1000.
-	Partitions int32 `koanf:"partitions"`
-	// Replication of a topic that is made; -1 is the broker's default.
-	Replication int16 `koanf:"replication"`
-	// TLS encrypts the connections.
-	TLS bool `koanf:"tls"`
-	// TLSCAFile holds the authorities to trust; empty means the system's.
-	TLSCAFile string `koanf:"tls-ca-file"`
-	// TLSCertFile holds our certificate, for brokers that ask for one.
-	TLSCertFile string `koanf:"tls-cert-file"`
-	// TLSKeyFile holds the key of our certificate.
-	TLSKeyFile string `koanf:"tls-key-file"`
-	// SASLMechanism is empty, PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.
-	SASLMechanism string `koanf:"sasl-mechanism"`
-	// SASLUser is whom we log in as.
-	SASLUser string `koanf:"sasl-user"`
-	// SASLPassword goes with the user.
-	SASLPassword string `koanf:"sasl-password" secret:"true"`
-}
-
-func defaultKafka() Kafka {
-	return Kafka{TopicMsg: "msg", TopicSchd: "schd", MsgKey: "flid", Partitions: 6, Replication: -1}
-}
-
-// Validate finds everything wrong with the settings.
-func (k Kafka) Validate() error {
-	var pair, login error
-	if (k.TLSCertFile == "") != (k.TLSKeyFile == "") {
-		pair = errors.New("tls-cert-file: goes together with tls-key-file")
-	}
-	if (k.SASLMechanism == "") != (k.SASLUser == "") {
-		login = errors.New("sasl-mechanism: goes together with sasl-user")
-	}
-	var brokers error
-	if len(k.Brokers) == 0 {
-		brokers = errors.New("brokers: required")
-	}
-	return errors.Join(
-		brokers, filled("topic-msg", k.TopicMsg), filled("topic-schd", k.TopicSchd), oneOf("msg-key", k.MsgKey, "flid", "sndr"),
-		within("partitions", k.Partitions, 1, 1000), within("replication", k.Replication, -1, 100), pair,
-		oneOf("sasl-mechanism", k.SASLMechanism, "", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"), login,
-	)
-}
-
-// HTTP is the server; keys under "http.".
-type HTTP struct {
-	// Addr is where to listen, host:port or :port.
-	Addr string `koanf:"addr"`
-	// TrustedCIDRs are the networks whose callers need no token to read and send.
-	TrustedCIDRs []netip.Prefix `koanf:"trusted-cidrs"`
-	// TrustedProxies are the networks whose forwarded headers count; empty: nobody's.
-	TrustedProxies []netip.Prefix `koanf:"trusted-proxies"`
-	// TokensFile has one "token name role" a line; empty: no tokens.
-	TokensFile string `koanf:"tokens-file"`
-	// MaxBody is the longest body accepted. 1KiB … 64MiB.
-	MaxBody int64 `koanf:"max-body" unit:"bytes"`
-	// RateLimit is how many writing calls a second one caller may make; 0: any number.
-	RateLimit float64 `koanf:"rate-limit"`
-	// RateBurst is how many of them may come at once.
-	RateBurst int `koanf:"rate-burst"`
-}
-
-// KiB and MiB count bytes.
-const (
-	KiB int64 = 1 << 10
-	MiB int64 = 1 << 20
-)
-
-func defaultHTTP() HTTP {
-	private := []string{"127.0.0.0/8", "::1/128", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"}
-	h := HTTP{Addr: ":8080", MaxBody: 10 * MiB, RateLimit: 100, RateBurst: 200}
-	for _, network := range private {
-		h.TrustedCIDRs = append(h.TrustedCIDRs, netip.MustParsePrefix(network))
-	}
-	return h
-}
-
-// Validate finds everything wrong with the settings.
-func (h HTTP) Validate() error {
-	errs := []error{
-		filled("addr", h.Addr), atLeast("rate-limit", h.RateLimit, 0), atLeast("rate-burst", h.RateBurst, 1),
-	}
-	if h.MaxBody < KiB || h.MaxBody > 64*MiB {
-		errs = append(errs, fmt.Errorf("max-body: %s is not in 1KiB … 64MiB", formatBytes(h.MaxBody)))
+			oneOf("status-map", outcome, backfill.AllOutcomes()...),
+			within("status-map."+string(outcome), len(status), 1, maxStatusBytes))
 	}
 	return errors.Join(errs...)
 }
@@ -152,9 +50,9 @@ type AdminAPI struct {
 	URL string `koanf:"url"`
 	// Token is sent as its bearer token; empty: none.
 	Token string `koanf:"token" secret:"true"`
-	// Timeout of one call. 1s … 10m.
+	// Timeout is how long one call may take. 1s … 10m.
 	Timeout time.Duration `koanf:"timeout"`
-	// Schedule of its refresh, a cron line in operation-day.zone; empty: never by itself.
+	// Schedule is when it is asked, a cron line in operation-day.zone; empty: never by itself.
 	Schedule string `koanf:"schedule"`
 }
 

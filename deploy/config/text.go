@@ -18,7 +18,7 @@ import (
 const day = 24 * time.Hour
 
 // parse sets v from its text form.
-func parse(v reflect.Value, text string, bytes bool) error {
+func parse(v reflect.Value, text string) error {
 	if u, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
 		return u.UnmarshalText([]byte(text))
 	}
@@ -41,9 +41,6 @@ func parse(v reflect.Value, text string, bytes bool) error {
 		v.SetString(text)
 		return nil
 	default:
-		if bytes {
-			return parseBytes(v, text)
-		}
 		return parseScalar(v, text)
 	}
 }
@@ -86,19 +83,6 @@ func parseDuration(text string) (time.Duration, error) {
 	return d, asked(err, text, "a duration such as 20ms, 1m30s or 7d")
 }
 
-// parseBytes reads a number of bytes: 1024, 64KiB or 10MiB.
-func parseBytes(v reflect.Value, text string) error {
-	digits, unit := text, int64(1)
-	for suffix, size := range map[string]int64{"KiB": KiB, "MiB": MiB} {
-		if before, found := strings.CutSuffix(text, suffix); found {
-			digits, unit = before, size
-		}
-	}
-	n, err := strconv.ParseInt(digits, 10, 32)
-	v.SetInt(n * unit)
-	return asked(err, text, "a number of bytes such as 64KiB or 10MiB")
-}
-
 // parseList reads elements with commas between them; no text is no element.
 func parseList(v reflect.Value, text string) error {
 	list := reflect.MakeSlice(v.Type(), 0, 0)
@@ -108,7 +92,7 @@ func parseList(v reflect.Value, text string) error {
 			continue
 		}
 		element := reflect.New(v.Type().Elem()).Elem()
-		errs = append(errs, parse(element, part, false))
+		errs = append(errs, parse(element, part))
 		list = reflect.Append(list, element)
 	}
 	v.Set(list)
@@ -133,8 +117,8 @@ func parseMap(v reflect.Value, text string) error {
 	for _, pair := range pairs {
 		name, value, _ := strings.Cut(pair, "=")
 		element := reflect.New(v.Type().Elem()).Elem()
-		errs = append(errs, parse(element, strings.TrimSpace(value), false))
-		entries.SetMapIndex(reflect.ValueOf(strings.TrimSpace(name)), element)
+		errs = append(errs, parse(element, strings.TrimSpace(value)))
+		entries.SetMapIndex(reflect.ValueOf(strings.TrimSpace(name)).Convert(v.Type().Key()), element)
 	}
 	v.Set(entries)
 	return errors.Join(errs...)
@@ -163,7 +147,7 @@ func textOf(value any) string {
 }
 
 // format is the text form of v.
-func format(v reflect.Value, bytes bool) string {
+func format(v reflect.Value) string {
 	switch value := v.Interface().(type) {
 	case time.Duration:
 		return formatDuration(value)
@@ -177,20 +161,17 @@ func format(v reflect.Value, bytes bool) string {
 	case reflect.Slice:
 		parts := make([]string, v.Len())
 		for i := range parts {
-			parts[i] = format(v.Index(i), false)
+			parts[i] = format(v.Index(i))
 		}
 		return strings.Join(parts, ",")
 	case reflect.Map:
 		var pairs []string
 		for _, name := range v.MapKeys() {
-			pairs = append(pairs, name.String()+"="+format(v.MapIndex(name), false))
+			pairs = append(pairs, name.String()+"="+format(v.MapIndex(name)))
 		}
 		slices.Sort(pairs)
 		return strings.Join(pairs, ",")
 	default:
-		if bytes {
-			return formatBytes(v.Int())
-		}
 		return fmt.Sprint(v.Interface())
 	}
 }
@@ -210,15 +191,4 @@ func formatDuration(d time.Duration) string {
 		text = strings.TrimSuffix(text, "0m")
 	}
 	return text
-}
-
-func formatBytes(n int64) string {
-	switch {
-	case n != 0 && n%MiB == 0:
-		return strconv.FormatInt(n/MiB, 10) + "MiB"
-	case n != 0 && n%KiB == 0:
-		return strconv.FormatInt(n/KiB, 10) + "KiB"
-	default:
-		return strconv.FormatInt(n, 10)
-	}
 }

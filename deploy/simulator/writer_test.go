@@ -142,10 +142,12 @@ func TestWriterFaults(t *testing.T) {
 				before = at
 			}
 		}
-		require.InDelta(t, counts.Late, late, 1) // the last one may be the last row
-		texts := box.texts()
+		require.InDelta(t, counts.Late, late, 1)                                         // the last one may be the last row
+		texts := slices.DeleteFunc(box.texts(), func(s string) bool { return s == " " }) // one way to be malformed
+		twice := len(texts)
 		slices.Sort(texts)
-		require.Len(t, slices.Compact(texts), counts.Rows-counts.Duplicates)
+		twice -= len(slices.Compact(texts))
+		require.Equal(t, counts.Duplicates, twice)
 	})
 }
 

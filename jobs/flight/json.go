@@ -13,7 +13,7 @@ const updatedAtLayout = "2006-01-02T15:04:05.000Z07:00"
 // AppendJSON writes the whole flight as everybody sees it (contract §5, §8.2): names in the order of the catalogue, what was
 // never set or has been cleared left out, times in zone.
 func AppendJSON(dst []byte, f *Flight, zone *time.Location) []byte {
-	w := newWriter(dst, zone)
+	w := writer{buf: dst, zone: zone}
 	w.open('{')
 	w.name("flid").number(f.FLID)
 	for _, name := range compare(nil, f).Fields {
@@ -30,7 +30,7 @@ func AppendJSON(dst []byte, f *Flight, zone *time.Location) []byte {
 // AppendFields writes what a change did to the flight's own fields (contract §5, §8.15): those in c.Fields, a changed list
 // or group whole, a cleared one as null; of ext only the names that changed.
 func AppendFields(dst []byte, c Change, zone *time.Location) []byte {
-	w := newWriter(dst, zone)
+	w := writer{buf: dst, zone: zone}
 	w.open('{')
 	for _, name := range c.Fields {
 		w.name(name)
@@ -46,7 +46,7 @@ func AppendFields(dst []byte, c Change, zone *time.Location) []byte {
 
 // AppendProvenance writes which message set each field, by field name (contract §8.3).
 func AppendProvenance(dst []byte, f *Flight) []byte {
-	w := newWriter(dst, time.UTC)
+	w := writer{buf: dst}
 	w.open('{')
 	for _, key := range slices.Sorted(maps.Keys(f.Provenance)) {
 		w.name(key).position(f.Provenance[key])
@@ -63,7 +63,7 @@ func changedExt(was, is map[string]json.RawMessage) map[string]json.RawMessage {
 		}
 	}
 	for name, value := range is {
-		if !sameJSON(was[name], value) {
+		if !sameText(was[name], value) {
 			changed[name] = value
 		}
 	}

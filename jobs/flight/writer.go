@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"msgexchange/jobs/message"
@@ -15,13 +14,8 @@ import (
 
 // writer appends JSON. Every element leaves a comma behind, which close takes back; it trusts its caller to nest properly.
 type writer struct {
-	buf   []byte
-	zone  *time.Location
-	lists []listLayout
-}
-
-func newWriter(dst []byte, zone *time.Location) *writer {
-	return &writer{buf: dst, zone: zone, lists: listLayouts()}
+	buf  []byte
+	zone *time.Location
 }
 
 func (w *writer) open(bracket byte) { w.buf = append(w.buf, bracket) }
@@ -35,7 +29,7 @@ func (w *writer) done() []byte { return bytes.TrimSuffix(w.buf, []byte{','}) }
 
 // name begins a member of an object.
 func (w *writer) name(name string) *writer {
-	w.buf = append(appendText(w.buf, name), ':')
+	w.buf = append(sis.AppendJSON(w.buf, sis.Value{Type: sis.Text, Str: name}, nil), ':')
 	return w
 }
 
@@ -46,7 +40,7 @@ func (w *writer) null() { w.buf = append(w.buf, "null,"...) }
 
 func (w *writer) number(n int64) { w.buf = append(strconv.AppendInt(w.buf, n, 10), ',') }
 
-func (w *writer) text(s string) { w.buf = append(appendText(w.buf, s), ',') }
+func (w *writer) text(s string) { w.value(sis.Value{Type: sis.Text, Str: s}) }
 
 func (w *writer) position(p message.Position) {
 	if p.Generation == 0 {
@@ -56,23 +50,7 @@ func (w *writer) position(p message.Position) {
 	}
 }
 
-// value writes a value of the wire as JSON has it: moments in the zone, exact numbers.
-func (w *writer) value(v sis.Value) {
-	switch v.Type {
-	case sis.Empty:
-		w.null()
-	case sis.Text:
-		w.text(v.Str)
-	case sis.Moment:
-		w.buf = append(w.buf, '"')
-		w.buf = time.Unix(v.Num, 0).In(w.zone).AppendFormat(w.buf, time.RFC3339)
-		w.buf = append(w.buf, '"', ',')
-	case sis.Number:
-		w.number(v.Num)
-	case sis.Decimal:
-		w.raw([]byte(v.Str))
-	}
-}
+func (w *writer) value(v sis.Value) { w.buf = append(sis.AppendJSON(w.buf, v, w.zone), ',') }
 
 // field writes the value of a top-level field of the flight JSON; null when it has been cleared.
 func (w *writer) field(f *Flight, name string) {
@@ -91,17 +69,13 @@ func (w *writer) field(f *Flight, name string) {
 		}
 		return
 	}
-	for _, l := range w.lists {
-		if l.Name == name {
-			w.list(f, l)
-			return
-		}
-	}
-	if v, set := f.Scalars[name]; set {
+	if l, found := sis.ListByName(name); found {
+		w.list(f, l)
+	} else if v, set := f.Scalars[name]; set {
 		w.value(v)
-		return
+	} else {
+		w.group(f, name)
 	}
-	w.group(f, name+".")
 }
 
 // object writes ext, in the order of the names.
@@ -129,13 +103,13 @@ func (w *writer) texts(all []string) {
 	w.close(']')
 }
 
-// group writes scalars that are told together as one object: those whose names begin with prefix.
-func (w *writer) group(f *Flight, prefix string) {
+// group writes the scalars of a group as one object; null when none is set, which is also how a cleared scalar gets here.
+func (w *writer) group(f *Flight, group string) {
 	start := len(w.buf)
 	w.open('{')
-	for _, name := range scalarNames() {
-		if v, set := f.Scalars[name]; set && strings.HasPrefix(name, prefix) {
-			w.name(strings.TrimPrefix(name, prefix)).value(v)
+	for _, m := range sis.ScalarSpecs() {
+		if v, set := f.Scalars[m.Name]; set && m.Group == group {
+			w.name(m.JSON).value(v)
 		}
 	}
 	if len(w.buf) == start+1 {
@@ -146,7 +120,7 @@ func (w *writer) group(f *Flight, prefix string) {
 	w.close('}')
 }
 
-func (w *writer) list(f *Flight, l listLayout) {
+func (w *writer) list(f *Flight, l *sis.ListSpec) {
 	entries := f.Lists[l.Name]
 	if len(entries) == 0 {
 		w.null()
@@ -155,84 +129,51 @@ func (w *writer) list(f *Flight, l listLayout) {
 	w.open('[')
 	for _, e := range entries {
 		w.open('{')
-		w.key(l, e.Key)
+		w.name(l.Key.JSON)
+		if l.Numbered() {
+			w.raw([]byte(e.Key))
+		} else {
+			w.text(e.Key)
+		}
 		w.members(l.Fields, e.Fields)
 		if l.Name == "psdt" {
-			w.atStand(f, e)
+			w.atStand(f, e, "psht")
+			w.atStand(f, e, "tipt")
 		}
-		w.sub(e.Sub)
+		w.sub(l.Sub, e.Sub)
 		w.close('}')
 	}
 	w.close(']')
 }
 
-func (w *writer) key(l listLayout, key string) {
-	w.name(l.Key)
-	if l.Numbered {
-		w.raw([]byte(key))
-	} else {
-		w.text(key)
-	}
-}
-
-func (w *writer) members(names []string, fields sis.Fields) {
-	for _, name := range names {
-		v, set := fields[name]
-		if !set {
-			continue
+func (w *writer) members(specs []sis.Field, fields sis.Fields) {
+	for i := range specs {
+		if v, set := fields[specs[i].Name]; set {
+			w.name(specs[i].JSON).value(v)
 		}
-		if name == "dura" {
-			name = "duraMinutes" // the only duration of the wire
-		}
-		w.name(name).value(v)
 	}
 }
 
 // atStand writes what is kept by stand into the psdt entry of the stand.
-func (w *writer) atStand(f *Flight, stand sis.Entry) {
-	for _, l := range w.lists {
-		if !byStand(l.Name) {
-			continue
-		}
-		if fields := f.atStand(l.Name, stand); fields != nil {
-			w.name(l.Name).open('{')
-			w.members(l.Fields, fields)
-			w.close('}')
-		}
+func (w *writer) atStand(f *Flight, stand sis.Entry, name string) {
+	fields := f.atStand(name, stand)
+	if l, known := sis.ListByName(name); known && fields != nil {
+		w.name(name).open('{')
+		w.members(l.Fields, fields)
+		w.close('}')
 	}
 }
 
-// sub writes the services of a VIP, in the order in which they were told.
-func (w *writer) sub(services []sis.Fields) {
-	if len(services) == 0 {
+// sub writes the entries inside an entry, in the order in which they were told.
+func (w *writer) sub(specs []sis.Field, subs []sis.Fields) {
+	if len(subs) == 0 {
 		return
 	}
 	w.name("vipt").open('[')
-	for _, s := range services {
+	for _, s := range subs {
 		w.open('{')
-		w.members([]string{"vscd", "vtqy", "vtst", "vtet"}, s)
+		w.members(specs, s)
 		w.close('}')
 	}
 	w.close(']')
-}
-
-// appendText appends s as a JSON string. Unlike encoding/json it leaves <, > and & as people write them.
-func appendText(dst []byte, s string) []byte {
-	const hex = "0123456789abcdef"
-	dst = append(dst, '"')
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c == '"', c == '\\':
-			dst = append(dst, '\\', c)
-		case c == '\n':
-			dst = append(dst, '\\', 'n')
-		case c == '\t':
-			dst = append(dst, '\\', 't')
-		case c < ' ':
-			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-		default:
-			dst = append(dst, c)
-		}
-	}
-	return append(dst, '"')
 }

@@ -1,7 +1,6 @@
 package outbox
 
 import (
-	"slices"
 	"strconv"
 	"time"
 
@@ -27,57 +26,65 @@ type Options struct {
 	MsgKey MsgKey         // empty is ByFLID
 }
 
-// Step is one decided message of a batch.
-type Step struct {
+// Cause is the message behind events.
+type Cause struct {
+	Pos        message.Position
 	Meta       message.Meta
-	Position   message.Position
-	ReceivedAt time.Time // when it came into the mailbox; zero when unknown
-	Outcome    flight.Outcome
+	ReceivedAt time.Time // when it came in
 }
 
-// Build makes the events of a batch of messages decided in this order: on msg every announcement, message by message; then
-// on schd, where only what is counts, the newest state of each flight, in the order of the messages they come from. The
-// events must be stored, and get their ids, in this order.
-func Build(steps []Step, at time.Time, opt Options) []Event {
-	var events []Event
-	for i := range steps {
-		for _, a := range announcements(steps[i].Outcome.Changes) {
-			events = append(events, a.event(&steps[i], at, opt))
-		}
-	}
-	return append(events, newestStates(steps, at, opt)...)
-}
-
-// event begins an event of a step.
-func (s *Step) event(t Target, f *flight.Flight, at time.Time) Event {
+// event begins an event about f.
+func (c *Cause) event(t Target, f *flight.Flight) Event {
 	return Event{
-		Target: t, Message: s.Position, FLID: f.FLID, PartitionKey: strconv.FormatInt(f.FLID, 10), Type: Upsert,
-		StateVersion: f.Version, Kind: s.Meta.Kind(), SNDR: s.Meta.SNDR, ReceivedAt: s.ReceivedAt, CreatedAt: at,
+		Target: t, Message: c.Pos, FLID: f.FLID, PartitionKey: strconv.FormatInt(f.FLID, 10), Type: Upsert,
+		StateVersion: f.Version, Kind: c.Meta.Kind(), SNDR: c.Meta.SNDR, ReceivedAt: c.ReceivedAt,
 	}
 }
 
-// newestStates looks through the batch from its end, so that each flight is met in its newest state first.
-func newestStates(steps []Step, at time.Time, opt Options) []Event {
+// Build makes the events of one decided message: on msg what changed, then on schd what is now. They must be stored, and
+// get their ids, in this order and in the order of the messages.
+func Build(c Cause, o flight.Outcome, opt Options) []Event {
 	var events []Event
-	seen := map[int64]bool{}
-	for _, s := range slices.Backward(steps) {
-		for _, c := range slices.Backward(s.Outcome.Changes) {
-			published := c.Before != nil && c.Before.Published
-			if c.Op == "" || seen[c.After.FLID] || !published && !c.After.Published {
-				continue
-			}
-			seen[c.After.FLID] = true
-			e := s.event(Schd, c.After, at)
-			if c.After.Published {
-				e.Payload = flight.AppendJSON(nil, c.After, opt.Zone)
-			} else {
-				e.Type = Tombstone
-			}
-			events = append(events, e)
+	for _, a := range announcements(o.Changes) {
+		e := c.event(Msg, a.flight)
+		if opt.MsgKey == BySNDR {
+			e.PartitionKey = c.Meta.SNDR
+		}
+		e.Payload = a.payload(&c, opt.Zone)
+		events = append(events, e)
+	}
+	for _, change := range o.Changes {
+		published := change.Before != nil && change.Before.Published
+		if change.Op == "" || !published && !change.After.Published {
+			continue
+		}
+		e := c.event(Schd, change.After)
+		if change.After.Published {
+			e.Payload = flight.AppendJSON(nil, change.After, opt.Zone)
+		} else {
+			e.Type = Tombstone
+		}
+		events = append(events, e)
+	}
+	return events
+}
+
+// Coalesce takes out of a batch's events those on schd that a later one about the same flight makes pointless, and keeps the
+// order of the rest. On msg every event counts.
+func Coalesce(events []Event) []Event {
+	newest := map[int64]int{}
+	for i, e := range events {
+		if e.Target == Schd {
+			newest[e.FLID] = i
 		}
 	}
-	slices.Reverse(events)
-	return events
+	kept := make([]Event, 0, len(events))
+	for i, e := range events {
+		if e.Target == Msg || newest[e.FLID] == i {
+			kept = append(kept, e)
+		}
+	}
+	return kept
 }
 
 // announcement is what one message tells on msg about one flight: its own change, that of children, or both.
@@ -110,13 +117,4 @@ func announcements(changes []flight.Change) []*announcement {
 		}
 	}
 	return all
-}
-
-func (a *announcement) event(s *Step, at time.Time, opt Options) Event {
-	e := s.event(Msg, a.flight, at)
-	if opt.MsgKey == BySNDR {
-		e.PartitionKey = s.Meta.SNDR
-	}
-	e.Payload = a.payload(s, opt.Zone)
-	return e
 }

@@ -61,7 +61,6 @@ type Event struct {
 	SNDR         string
 	Payload      json.RawMessage // the record's value; nil for a tombstone
 	ReceivedAt   time.Time       // when the message came in; zero when unknown
-	CreatedAt    time.Time
 }
 
 // WithID is the event under the id it got from the sequence. On msg the value carries the id too. To be called once.
@@ -77,22 +76,24 @@ func (e Event) WithID(id int64) Event {
 	return e
 }
 
+// Record is the event as it goes to Kafka.
+func (e Event) Record() Record {
+	return Record{EventID: e.ID, Key: e.PartitionKey, Value: e.Payload, Headers: e.Headers()}
+}
+
 // schemaVersion is raised when a reader of today's values would misread tomorrow's.
 const schemaVersion = "1"
-
-// Header is one header of a Kafka record.
-type Header struct{ Key, Value string }
 
 // Headers are those of the event's record, always the same for the same event, so that a record sent twice can be known
 // (K22).
 func (e Event) Headers() []Header {
 	return []Header{
-		{"event-id", strconv.FormatInt(e.ID, 10)},
-		{"message-id", e.Message.String()},
-		{"event-type", string(e.Type)},
-		{"state-version", strconv.FormatInt(e.StateVersion, 10)},
-		{"schema-version", schemaVersion},
-		{"traceparent", Traceparent(e.Message)},
+		{Key: "event-id", Value: strconv.FormatInt(e.ID, 10)},
+		{Key: "message-id", Value: e.Message.String()},
+		{Key: "event-type", Value: string(e.Type)},
+		{Key: "state-version", Value: strconv.FormatInt(e.StateVersion, 10)},
+		{Key: "schema-version", Value: schemaVersion},
+		{Key: "traceparent", Value: Traceparent(e.Message)},
 	}
 }
 

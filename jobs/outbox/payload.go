@@ -6,31 +6,33 @@ import (
 	"time"
 
 	"msgexchange/jobs/flight"
+	"msgexchange/jobs/message"
+	"msgexchange/jobs/sis"
 )
 
 // payload is the value of a record on msg, but for the event's id, which WithID puts in front (contract §5, §8.15). A
 // message that changed one child of the flight has it under "child", one that changed several has them under "children".
-func (a *announcement) payload(s *Step, zone *time.Location) json.RawMessage {
+func (a *announcement) payload(c *Cause, zone *time.Location) json.RawMessage {
 	change := a.own
 	if change.Op == "" {
 		change.Op = flight.Update
 	}
 	b := append([]byte(nil), `{"messageId":`...)
-	b = appendJSON(b, s.Position)
+	b = appendPosition(b, c.Pos)
 	b = append(b, `,"kind":`...)
-	b = appendJSON(b, s.Meta.Kind())
+	b = appendText(b, string(c.Meta.Kind()))
 	b = append(b, `,"change":"`...)
 	b = append(b, change.Op...)
 	b = append(b, `","flid":`...)
 	b = strconv.AppendInt(b, a.flight.FLID, 10)
 	b = append(b, `,"ffid":`...)
-	b = appendJSON(b, a.flight.FFID(zone))
+	b = appendText(b, a.flight.FFID(zone))
 	b = append(b, `,"operationDay":"`...)
 	b = append(b, a.flight.OperationDay...)
 	b = append(b, `","stateVersion":`...)
 	b = strconv.AppendInt(b, a.flight.Version, 10)
 	b = append(b, `,"dttm":"`...)
-	b = s.Meta.DTTM.In(zone).AppendFormat(b, time.RFC3339)
+	b = c.Meta.DTTM.In(zone).AppendFormat(b, time.RFC3339)
 	b = append(b, `","fields":`...)
 	b = flight.AppendFields(b, change, zone)
 	b = a.appendChildren(b, zone)
@@ -58,18 +60,21 @@ func appendChild(b []byte, c flight.Change, zone *time.Location) []byte {
 	b = append(b, `{"flid":`...)
 	b = strconv.AppendInt(b, c.After.FLID, 10)
 	b = append(b, `,"flno":`...)
-	b = appendJSON(b, c.After.FLNO())
+	b = appendText(b, c.After.FLNO())
 	b = append(b, `,"change":"`...)
 	b = append(b, c.Op...)
 	b = append(b, `","fields":`...)
 	return append(flight.AppendFields(b, c, zone), '}')
 }
 
-// appendJSON appends a text or a position, neither of which can fail to marshal.
-func appendJSON(b []byte, v any) []byte {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return append(b, "null"...)
+func appendText(b []byte, s string) []byte {
+	return sis.AppendJSON(b, sis.Value{Type: sis.Text, Str: s}, nil)
+}
+
+// appendPosition writes a bare id, or "generation:id" once ids have started again (contract §8.10).
+func appendPosition(b []byte, p message.Position) []byte {
+	if p.Generation == 0 {
+		return strconv.AppendInt(b, p.ID, 10)
 	}
-	return append(b, text...)
+	return appendText(b, p.String())
 }

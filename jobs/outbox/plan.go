@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Waiting is a schd event that has not been sent, without its value.
-type Waiting struct{ ID, FLID int64 }
+// Unsent is a schd event that waits to be sent, without its value.
+type Unsent struct{ ID, FLID int64 }
 
 // Send is one schd event to send and all those it stands for, itself among them, ascending: once it is acknowledged, they
 // are all SENT.
@@ -18,7 +18,7 @@ type Send struct {
 
 // Newest plans a flush: of each flight the newest waiting event, which is the one with the highest id, in the order of their
 // ids (design §7).
-func Newest(waiting []Waiting) []Send {
+func Newest(waiting []Unsent) []Send {
 	byFLID := map[int64][]int64{}
 	for _, w := range waiting {
 		byFLID[w.FLID] = append(byFLID[w.FLID], w.ID)

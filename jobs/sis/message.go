@@ -13,15 +13,15 @@ type Message struct {
 	Hash [32]byte
 	// Ignored is the ignore rule that matched, as configured; the body is then not looked at (dictionary 4 #5).
 	Ignored string
-	// Spec is the catalogue entry; nil only when Ignored.
+	// Spec is the catalogue entry; nil when Ignored or not in the catalogue.
 	Spec *Kind
-	// Records are the FLTR of a SCHD or the FLOP bodies, in the order of the text.
+	// Records are the FLTR of a SCHD or the FLOP bodies, in the order of the text; nil with an error.
 	Records []Record
 }
 
 // Record is what one FLTR or one FLOP body says about one flight.
 type Record struct {
-	FLID int64
+	FLID int64 // the key; not repeated in Fields
 	// Fields by lower-case name: absent from the map = not in the message; an Empty value = there but empty; else the value.
 	// For a FLOP the absent and empty columns of the dictionary's table 7 are already applied: what is to be cleared is
 	// Empty here, what is to stay is absent. Grouped names are dotted: "fdiv.ddes", "port.o" (contract §8.2).
@@ -37,18 +37,22 @@ type Record struct {
 
 // List is one list of a record.
 type List struct {
-	// Clear says that the stored entries go before Entries are applied: always for REPLACE, for MERGE when one empty
-	// element stood anywhere.
-	Clear   bool
+	// Clear says that the stored entries go before Entries are applied: always for REPLACE and in an FLTR (PSHT and TIPT
+	// excepted), for MERGE when one empty element stood anywhere; then there are no Entries.
+	Clear bool
+	// Entries are in the order of their numbers or keys, each key once.
 	Entries []Entry
 }
 
 // Entry is one element of a list. Its key is the entry number ("1") for numbered lists, else the text of its key
-// (CODE, SRTC, VPCD, the stand for PSHT and TIPT).
+// (CODE, SRTC, VPCD, the stand for PSHT and TIPT). It is the whole entry: a value it does not have is none.
 type Entry struct {
-	Key    string
+	Key string
+	// Fields are the filled values but the key, by lower-case name; nil when there are none: a PSHT or TIPT without any
+	// takes the time of its stand away.
 	Fields Fields
-	// Sub are the VIPT entries of a VIPF; nil everywhere else.
+	// Sub are the filled VIPT of a VIPF in an FLTR, in the order of the text; nil everywhere else. A FLOP never has them and
+	// says nothing of them (dictionary 7, VIPF).
 	Sub []Fields
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"msgexchange/jobs/fault"
 	"msgexchange/jobs/outbox"
 	"msgexchange/workers/kafka"
 )
@@ -103,4 +106,103 @@ func TestSendKeepsOrderAndReportsPlaces(t *testing.T) {
 		require.Equal(t, recs[i].Key, string(rec.Key))
 		require.Equal(t, "event-id", rec.Headers[0].Key)
 	}
+}
+
+func TestTombstoneIsNullOnTheWire(t *testing.T) {
+	t.Parallel()
+	c, p := setup(t)
+	results := p.Send(t.Context(), []outbox.Record{{EventID: 1, Key: "15"}, {EventID: 2, Key: "15", Value: []byte{}}})
+	got := consume(t, c)[results[0].Partition]
+	require.Nil(t, got[0].Value, "null")
+	require.NotNil(t, got[1].Value, "empty is not null")
+}
+
+func TestBlankKeyIsRefused(t *testing.T) {
+	t.Parallel()
+	c, p := setup(t)
+	recs := events(1, 3)
+	recs[1].Key = " "
+	results := p.Send(t.Context(), recs)
+	require.Equal(t, []outbox.Fate{outbox.Acked, outbox.Refused, outbox.Acked}, fates(results))
+	require.Equal(t, fault.Infra, fault.Of(results[1].Err))
+	require.Len(t, ids(t, c), 2)
+}
+
+// javaMurmur2 is org.apache.kafka.common.utils.Utils.murmur2, statement by statement, in Java's signed ints.
+func javaMurmur2(data []byte) int32 {
+	ushr := func(v int32, n uint) int32 { return int32(uint32(v) >> n) }
+	length := int32(len(data))
+	seed := uint32(0x9747b28c)
+	const m, r = int32(0x5bd1e995), 24
+	h := int32(seed) ^ length
+	for i := int32(0); i < length/4; i++ {
+		i4 := i * 4
+		k := (int32(data[i4+0]) & 0xff) + ((int32(data[i4+1]) & 0xff) << 8) + ((int32(data[i4+2]) & 0xff) << 16) + ((int32(data[i4+3]) & 0xff) << 24)
+		k *= m
+		k ^= ushr(k, r)
+		k *= m
+		h *= m
+		h ^= k
+	}
+	rest := length &^ 3
+	switch length % 4 {
+	case 3:
+		h ^= (int32(data[rest+2]) & 0xff) << 16
+		fallthrough
+	case 2:
+		h ^= (int32(data[rest+1]) & 0xff) << 8
+		fallthrough
+	case 1:
+		h ^= int32(data[rest]) & 0xff
+		h *= m
+	}
+	h ^= ushr(h, 13)
+	h *= m
+	h ^= ushr(h, 15)
+	return h
+}
+
+func TestKeysLandWhereJavaPutsThem(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int32{ // recorded in Kafka's own UtilsTest
+		"21": -973932308, "foobar": -790332482, "abc": 479470107, "a-little-bit-long-string": -985981536,
+		"a-little-bit-longer-string": -1486304829, "lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8": -58897971,
+	} {
+		require.Equal(t, want, javaMurmur2([]byte(text)), text)
+	}
+	_, p := setup(t)
+	recs := events(1, 2000)
+	for i := range recs {
+		recs[i].Key = strings.Repeat(fmt.Sprint(i*7919), 1+i%3)
+	}
+	for i, r := range p.Send(t.Context(), recs) {
+		require.NoError(t, r.Err)
+		require.Equal(t, (javaMurmur2([]byte(recs[i].Key))&0x7fffffff)%partitions, r.Partition, recs[i].Key)
+	}
+}
+
+func fates(results []outbox.Result) []outbox.Fate {
+	out := make([]outbox.Fate, len(results))
+	for i, r := range results {
+		out[i] = r.Fate
+	}
+	return out
+}
+
+// ids reads the event ids in the topic, all partitions, each in its order.
+func ids(t *testing.T, c *kfake.Cluster) (all []int64) {
+	t.Helper()
+	for _, recs := range consume(t, c) {
+		for _, r := range recs {
+			all = append(all, eventID(t, r))
+		}
+	}
+	return all
+}
+
+func eventID(t *testing.T, r *kgo.Record) int64 {
+	t.Helper()
+	id, err := strconv.ParseInt(string(r.Headers[0].Value), 10, 64)
+	require.NoError(t, err)
+	return id
 }

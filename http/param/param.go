@@ -1,0 +1,145 @@
+// Package param reads query parameters and reports every bad one at once. A parameter nobody asks for is left alone.
+package param
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"msgexchange/http/problem"
+)
+
+// Query reads the parameters of one request; Err says what was wrong with them.
+type Query struct {
+	values url.Values
+	bad    []string
+}
+
+// Of starts reading values.
+func Of(values url.Values) *Query { return &Query{values: values} }
+
+// Err is nil or a BAD_REQUEST that names every bad parameter.
+func (q *Query) Err() error {
+	if len(q.bad) == 0 {
+		return nil
+	}
+	return problem.New(problem.BadRequest, strings.Join(q.bad, "; "))
+}
+
+func (q *Query) refuse(name, format string, args ...any) {
+	q.bad = append(q.bad, name+" "+fmt.Sprintf(format, args...))
+}
+
+// Text is the parameter as it is; empty when it is missing.
+func (q *Query) Text(name string) string {
+	const maxTextBytes = 200
+	s := strings.TrimSpace(q.values.Get(name))
+	if len(s) > maxTextBytes || strings.ContainsRune(s, 0) || strings.ToValidUTF8(s, "") != s {
+		q.refuse(name, "is no text of at most %d bytes", maxTextBytes)
+		return ""
+	}
+	return s
+}
+
+// Limit is a number of rows from 1 to most; def when it is missing.
+func (q *Query) Limit(def, most int) int {
+	s := q.Text("limit")
+	if s == "" {
+		return def
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 1 || n > most {
+		q.refuse("limit", "must be a number from 1 to %d", most)
+		return def
+	}
+	return n
+}
+
+// ID is a positive number; 0 when it is missing.
+func (q *Query) ID(name string) int64 {
+	s := q.Text(name)
+	if s == "" {
+		return 0
+	}
+	id, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || id < 1 {
+		q.refuse(name, "must be a positive number")
+		return 0
+	}
+	return id
+}
+
+// Time is a moment, RFC 3339; the zero time when it is missing. A "+" that came as a space is understood.
+func (q *Query) Time(name string) time.Time {
+	s := q.Text(name)
+	if s == "" {
+		return time.Time{}
+	}
+	at, err := time.Parse(time.RFC3339, strings.ReplaceAll(s, " ", "+"))
+	if err != nil {
+		q.refuse(name, "must be a time like 2026-11-30T08:00:00+08:00")
+	}
+	return at
+}
+
+// Day is a date, "2026-11-30"; empty when it is missing.
+func (q *Query) Day(name string) string {
+	s := q.Text(name)
+	if s == "" {
+		return ""
+	}
+	if _, err := time.Parse(time.DateOnly, s); err != nil {
+		q.refuse(name, "must be a day like 2026-11-30")
+		return ""
+	}
+	return s
+}
+
+// Word is one of a closed set, in any case; the zero value when it is missing.
+func Word[T ~string](q *Query, name string, allowed []T) T {
+	s := q.Text(name)
+	if s == "" {
+		return ""
+	}
+	for _, a := range allowed {
+		if strings.EqualFold(s, string(a)) {
+			return a
+		}
+	}
+	q.refuse(name, "must be one of %v", allowed)
+	return ""
+}
+
+// Cursor reads what Mark wrote: the place after which the page begins; 0, 0 and false when it is missing.
+func (q *Query) Cursor() (major, minor int64, ok bool) {
+	s := q.Text("after")
+	if s == "" {
+		return 0, 0, false
+	}
+	b, err := base64.RawURLEncoding.DecodeString(s)
+	if err == nil {
+		_, err = fmt.Sscanf(string(b), "%d.%d", &major, &minor)
+	}
+	if err != nil || Mark(major, minor) != s {
+		q.refuse("after", "is no cursor of this service")
+		return 0, 0, false
+	}
+	return major, minor, true
+}
+
+// Mark is a cursor: opaque to callers, safe in a URL.
+func Mark(major, minor int64) string {
+	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d.%d", major, minor))
+}
+
+// PathID reads an id that stands in the path.
+func PathID(s string) (int64, error) {
+	id, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || id < 1 {
+		return 0, problem.New(problem.BadRequest, "the id must be a positive number")
+	}
+	return id, nil
+}

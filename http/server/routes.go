@@ -1,0 +1,98 @@
+package server
+
+import (
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"msgexchange/http/access"
+	"msgexchange/http/problem"
+)
+
+// JobsPrefix is where River UI expects to live.
+const JobsPrefix = "/riverui"
+
+// route is one line of the contract's table: who may call it, and how it says that it failed.
+type route struct {
+	method string
+	path   string
+	need   access.Role
+	fail   problem.Form
+	do     func(c *gin.Context) error
+	// quiet routes are called by machines every few seconds: their lines go to DEBUG.
+	quiet bool
+	// scripts lets the page load its own scripts and styles.
+	scripts bool
+}
+
+func (s *Server) routes() ([]route, error) {
+	description, err := descriptionJSON()
+	if err != nil {
+		return nil, err
+	}
+	d := s.deps
+	metrics := promhttp.HandlerFor(d.Metrics, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})
+	routes := []route{
+		{method: http.MethodGet, path: "/healthz", need: access.Anyone, fail: problem.Write, do: d.Health.Live, quiet: true},
+		{method: http.MethodGet, path: "/readyz", need: access.Reader, fail: problem.Write, do: d.Health.Ready, quiet: true},
+		{method: http.MethodGet, path: "/metrics", need: access.Reader, fail: problem.Write, do: wrap(metrics), quiet: true},
+		{method: http.MethodGet, path: "/openapi.json", need: access.Reader, fail: problem.Write, do: blob("application/json", description)},
+		{method: http.MethodGet, path: "/", need: access.Reader, fail: problem.Write, do: d.Console.Page},
+
+		{method: http.MethodPost, path: "/cminmsgs/send", need: access.Sender, fail: problem.WriteDto, do: d.Sender.Send},
+
+		{method: http.MethodGet, path: "/all/flights", need: access.Reader, fail: problem.WriteDto, do: d.Flights.All},
+		{method: http.MethodGet, path: "/flights", need: access.Reader, fail: problem.Write, do: d.Flights.Find},
+		{method: http.MethodGet, path: "/flights/:flid", need: access.Reader, fail: problem.Write, do: d.Flights.One},
+
+		{method: http.MethodGet, path: "/ops/summary", need: access.Reader, fail: problem.Write, do: d.Ops.Summary},
+		{method: http.MethodGet, path: "/ops/messages", need: access.Reader, fail: problem.Write, do: d.Ops.Messages},
+		{method: http.MethodGet, path: "/ops/messages/:id", need: access.Reader, fail: problem.Write, do: d.Ops.Message},
+		{method: http.MethodGet, path: "/ops/events", need: access.Reader, fail: problem.Write, do: d.Ops.Events},
+	}
+	if d.Jobs != nil {
+		routes = append(routes, jobRoutes(d.Jobs)...)
+	}
+	return routes, nil
+}
+
+// jobRoutes are River UI's: it cancels, deletes and retries jobs, so all of it is the operator's.
+func jobRoutes(ui http.Handler) []route {
+	var routes []route
+	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+		for _, path := range []string{JobsPrefix, JobsPrefix + "/*path"} {
+			routes = append(routes, route{
+				method: method, path: path, need: access.Operator, fail: problem.Write, do: wrap(ui), scripts: true,
+			})
+		}
+	}
+	return routes
+}
+
+// Paths and methods nobody knows are a reader's too: a stranger learns nothing about what there is.
+func unknownPath() route {
+	return route{need: access.Reader, fail: problem.Write, do: func(*gin.Context) error {
+		return problem.New(problem.NotFound, "there is nothing at this path")
+	}}
+}
+
+func unknownMethod() route {
+	return route{need: access.Reader, fail: problem.Write, do: func(*gin.Context) error {
+		return problem.New(problem.MethodNotAllowed, "this path does not know the method")
+	}}
+}
+
+func wrap(h http.Handler) func(*gin.Context) error {
+	return func(c *gin.Context) error {
+		h.ServeHTTP(c.Writer, c.Request)
+		return nil
+	}
+}
+
+func blob(mediaType string, b []byte) func(*gin.Context) error {
+	return func(c *gin.Context) error {
+		c.Data(http.StatusOK, mediaType, b)
+		return nil
+	}
+}

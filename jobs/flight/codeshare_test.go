@@ -1,0 +1,163 @@
+package flight_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"msgexchange/jobs/flight"
+	"msgexchange/jobs/sis"
+)
+
+// shared is a world with master 10 and its children 11 (ZH4907) and 12 (SC4907), and master 20.
+func shared(t *testing.T) *world {
+	t.Helper()
+	w := setup(t)
+	w.must(t, 1, "SCHD-DNLD",
+		w.fltr(t, 11, "ZH4907", "18 11:40", sis.Fields{"maid": number(10)}),
+		w.fltr(t, 10, "CA4907", "18 11:40", nil),
+		w.fltr(t, 12, "SC4907", "18 11:40", sis.Fields{"maid": number(10)}),
+		w.fltr(t, 20, "MU9512", "18 19:00", nil),
+	)
+	require.Equal(t, []string{"SC4907", "ZH4907"}, w.Flight(10).MAFL, "a child may stand before its master")
+	require.EqualValues(t, 1, w.Flight(10).Version)
+	return w
+}
+
+// told shows each change as FLID, op, version and through whom it is announced.
+func told(o flight.Outcome) [][4]any {
+	var all [][4]any
+	for _, c := range o.Changes {
+		var master int64
+		if c.Master != nil {
+			master = c.Master.FLID
+		}
+		all = append(all, [4]any{c.After.FLID, c.Op, c.After.Version, master})
+	}
+	return all
+}
+
+func TestChildIsAnnouncedThroughItsMaster(t *testing.T) {
+	t.Parallel()
+	w := shared(t)
+	require.False(t, w.Flight(11).Published)
+	require.True(t, w.Flight(10).Published)
+
+	o := w.must(t, 2, "FLOP-STND", flop(11, sis.Fields{"stnd": text("208")}))
+	require.Equal(t, [][4]any{{int64(11), flight.Update, int64(2), int64(10)}}, told(o))
+	require.EqualValues(t, 1, w.Flight(10).Version, "the master's version moves only with mafl")
+}
+
+func TestMasterAfterItsChildren(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	o := w.must(t, 1, "SCHD-ADFT", w.fltr(t, 11, "ZH4907", "18 11:40", sis.Fields{"maid": number(10)}))
+	require.Equal(t, [][4]any{{int64(11), flight.Create, int64(1), int64(0)}}, told(o), "no master yet: announced by itself")
+	require.False(t, w.Flight(11).Published)
+
+	o = w.must(t, 2, "SCHD-ADFT", w.fltr(t, 10, "CA4907", "18 11:40", nil))
+	require.Equal(t, [][4]any{{int64(10), flight.Create, int64(1), int64(0)}}, told(o))
+	require.Equal(t, []any{"ZH4907"}, w.show(t, 10)["mafl"])
+}
+
+func TestMAFLFollowsTheChildren(t *testing.T) {
+	t.Parallel()
+	w := shared(t)
+
+	o := w.must(t, 2, "SCHD-ADFT", w.fltr(t, 11, "ZH4999", "18 11:40", nil))
+	require.Equal(t, [][4]any{{int64(11), flight.Update, int64(2), int64(10)}, {int64(10), flight.Update, int64(2), int64(0)}}, told(o))
+	require.Equal(t, map[string]any{"mafl": []any{"SC4907", "ZH4999"}}, w.fields(t, o.Changes[1]))
+
+	o = w.must(t, 3, "SCHD-ADFT", w.fltr(t, 11, "ZH4999", "18 11:40", sis.Fields{"maid": number(20)}))
+	require.Equal(t, [][4]any{
+		{int64(11), flight.Update, int64(3), int64(20)}, {int64(20), flight.Update, int64(2), int64(0)},
+		{int64(10), flight.Update, int64(3), int64(0)},
+	}, told(o), "both masters change")
+	require.Equal(t, []string{"SC4907"}, w.Flight(10).MAFL)
+	require.Equal(t, []string{"ZH4999"}, w.Flight(20).MAFL)
+
+	o = w.must(t, 4, "SCHD-ADFT", w.fltr(t, 11, "ZH4999", "18 11:40", sis.Fields{"maid": {}}))
+	require.Equal(t, [][4]any{{int64(11), flight.Update, int64(4), int64(0)}, {int64(20), flight.Update, int64(3), int64(0)}}, told(o))
+	require.True(t, w.Flight(11).Published, "independent now")
+	require.Equal(t, map[string]any{"mafl": nil}, w.fields(t, o.Changes[1]))
+
+	w.must(t, 5, "SCHD-ADFT", w.fltr(t, 20, "MU9512", "18 19:00", sis.Fields{"maid": number(11)}))
+	require.False(t, w.Flight(20).Published)
+	require.Equal(t, []string{"MU9512"}, w.Flight(11).MAFL)
+}
+
+func TestDeletedChild(t *testing.T) {
+	t.Parallel()
+	w := shared(t)
+	o := w.must(t, 2, "FLOP-FDEL", fdel(11))
+	require.Equal(t, [][4]any{{int64(11), flight.Delete, int64(2), int64(10)}, {int64(10), flight.Update, int64(2), int64(0)}}, told(o))
+	require.Equal(t, []string{"SC4907"}, w.Flight(10).MAFL)
+}
+
+func TestDeletedMaster(t *testing.T) {
+	t.Parallel()
+	w := shared(t)
+	o := w.must(t, 2, "FLOP-FDEL", fdel(10))
+	require.Equal(t, [][4]any{
+		{int64(10), flight.Delete, int64(2), int64(0)}, {int64(11), flight.Delete, int64(2), int64(0)},
+		{int64(12), flight.Delete, int64(2), int64(0)},
+	}, told(o))
+	require.Equal(t, []int{0, 1, 0}, []int{o.Created, o.Updated, o.Unchanged})
+
+	w.must(t, 3, "SCHD-ADFT", w.fltr(t, 10, "CA4907", "18 11:40", nil))
+	require.Empty(t, w.Flight(10).MAFL, "its children stay gone")
+	w.must(t, 4, "SCHD-ADFT", w.fltr(t, 11, "ZH4907", "18 11:40", sis.Fields{"maid": number(10)}))
+	require.Equal(t, []string{"ZH4907"}, w.Flight(10).MAFL)
+}
+
+func TestDeletedMasterDetachesItsChildren(t *testing.T) {
+	t.Parallel()
+	w := shared(t)
+	w.opt.DetachOnMasterDelete = true
+	o := w.must(t, 2, "FLOP-FDEL", fdel(10))
+	require.Equal(t, [][4]any{
+		{int64(10), flight.Delete, int64(2), int64(0)}, {int64(11), flight.Update, int64(2), int64(0)},
+		{int64(12), flight.Update, int64(2), int64(0)},
+	}, told(o))
+	require.Equal(t, map[string]any{"maid": nil}, w.fields(t, o.Changes[1]))
+	require.True(t, w.Flight(12).Published)
+}
+
+// A late deletion of a master is about the children it had then.
+func TestLateDeletionOfMasterSparesNewerChildren(t *testing.T) {
+	t.Parallel()
+	w := shared(t)
+	w.must(t, 5, "SCHD-ADFT", w.fltr(t, 12, "SC4907", "18 11:40", sis.Fields{"maid": number(10)}))
+	w.must(t, 4, "FLOP-FDEL", fdel(10))
+	require.False(t, w.Flight(11).Live())
+	require.True(t, w.Flight(12).Live())
+}
+
+func TestOddLinks(t *testing.T) {
+	t.Parallel()
+	w := shared(t)
+
+	o := w.must(t, 2, "SCHD-ADFT", w.fltr(t, 20, "MU9512", "18 19:00", sis.Fields{"maid": number(20)}))
+	require.Equal(t, []string{"maid"}, o.Changes[0].Fields)
+	require.Empty(t, w.Flight(20).MAFL, "nobody is his own child")
+	require.True(t, w.Flight(20).Published)
+
+	// 10 becomes a child of its own child: each is announced through the other, and neither stands for itself.
+	w.must(t, 3, "SCHD-ADFT", w.fltr(t, 10, "CA4907", "18 11:40", sis.Fields{"maid": number(11)}))
+	require.Equal(t, []string{"CA4907"}, w.Flight(11).MAFL)
+	o = w.must(t, 4, "FLOP-FDEL", fdel(10))
+	require.Equal(t, [][4]any{
+		{int64(10), flight.Delete, int64(3), int64(0)}, {int64(11), flight.Delete, int64(3), int64(0)},
+		{int64(12), flight.Delete, int64(2), int64(0)},
+	}, told(o))
+}
+
+// K27: flights are told apart by FLID, never by number.
+func TestK27_TwoLegsStayTwo(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.must(t, 1, "SCHD-DNLD", w.fltr(t, 7, "CA4907", "18 11:40", nil), w.fltr(t, 8, "CA4907", "18 11:40", nil))
+	w.must(t, 2, "FLOP-FDEL", fdel(7))
+	require.False(t, w.Flight(7).Live())
+	require.True(t, w.Flight(8).Live())
+}

@@ -1,4 +1,0 @@
-package sis
-
-// Kind is one entry of the catalogue.
-type Kind struct{}

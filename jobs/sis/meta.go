@@ -1,0 +1,86 @@
+package sis
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"msgexchange/jobs/fault"
+	"msgexchange/jobs/message"
+)
+
+// maxCodeBytes bounds the codes of META. They name things everywhere; nothing that long is a code.
+const maxCodeBytes = 256
+
+// findMeta reads the first META under the root, wherever it stands.
+func findMeta(text []byte, zone *time.Location) (message.Meta, error) {
+	s := newScanner(text)
+	if err := s.root(); err != nil {
+		return message.Meta{}, err
+	}
+	for {
+		start, ok, err := s.child()
+		if err != nil {
+			return message.Meta{}, err
+		}
+		if !ok {
+			return message.Meta{}, fault.At(fault.Malformed, op, "MSG/META", 0, "it is missing")
+		}
+		if qualified(start.Name) != "META" {
+			if err := s.skip(); err != nil {
+				return message.Meta{}, err
+			}
+			continue
+		}
+		var g grove
+		n, whole, err := g.tree(s, start)
+		if err != nil {
+			return message.Meta{}, err
+		}
+		n.above = "MSG"
+		if !whole {
+			return message.Meta{}, fault.At(fault.Malformed, op, n.path(), n.line, "more than %d elements", maxElements)
+		}
+		return readMeta(n, zone)
+	}
+}
+
+func readMeta(n *node, zone *time.Location) (message.Meta, error) {
+	texts := map[string]string{}
+	for _, name := range []string{"SNDR", "SEQN", "DTTM", "TYPE", "STYP"} {
+		text, err := metaText(n, name)
+		if err != nil {
+			return message.Meta{}, err
+		}
+		texts[name] = text
+	}
+	seqn, err := FormID.read(texts["SEQN"], zone)
+	if err != nil {
+		return message.Meta{}, fault.At(fault.Malformed, op, n.path()+"/SEQN", n.line, "%w", err)
+	}
+	dttm, err := readEnvelopeTime(texts["DTTM"], zone)
+	if err != nil {
+		return message.Meta{}, fault.At(fault.Malformed, op, n.path()+"/DTTM", n.line, "%w", err)
+	}
+	return message.Meta{
+		SNDR: texts["SNDR"], SEQN: seqn.Num, DTTM: dttm, TYPE: strings.ToUpper(texts["TYPE"]), STYP: strings.ToUpper(texts["STYP"]),
+	}, nil
+}
+
+func metaText(n *node, name string) (string, error) {
+	nodes := n.named(name)
+	problem := ""
+	switch {
+	case len(nodes) == 0:
+		problem = "it is missing"
+	case len(nodes) > 1:
+		problem = "it may stand only once"
+	case nodes[0].text == "":
+		problem = "it is empty"
+	case len(nodes[0].text) > maxCodeBytes:
+		problem = fmt.Sprintf("it is longer than %d bytes", maxCodeBytes)
+	default:
+		return nodes[0].text, nil
+	}
+	return "", fault.At(fault.Malformed, op, n.path()+"/"+name, n.line, "%s", problem)
+}
