@@ -48,7 +48,8 @@ type Change struct {
 	Before, After *Flight
 	// Fields are the top-level names of the flight JSON that differ, in its order; all that are set for Create.
 	Fields []string
-	// Lists are the names of the lists whose entries differ, in the order of the catalogue; psht and tipt among them.
+	// Lists are the names of the lists whose entries differ from those before, in the order of the catalogue: psht and tipt
+	// among them, and what a flight that is created again no longer has.
 	Lists []string
 	// Master is the live flight through which a change to a child is announced, as it is after the message; else nil.
 	Master *Flight

@@ -252,13 +252,14 @@ func TestDeletion(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	w.must(t, 1, "SCHD-DNLD", w.fltr(t, 7, "CA4907", "18 11:40", sis.Fields{"stnd": text("203")}))
+	w.must(t, 1, "FLOP-PSDT", lists(7, "psdt", true, psdt("203")...))
 
 	o := w.must(t, 5, "FLOP-FDEL", fdel(7))
 	require.Equal(t, flight.Delete, o.Changes[0].Op)
 	require.Empty(t, o.Changes[0].Fields)
 	f := w.Flight(7)
 	require.False(t, f.Live())
-	require.EqualValues(t, 2, f.Version)
+	require.EqualValues(t, 3, f.Version)
 	require.Equal(t, at(5), f.DeletedAt)
 	require.Equal(t, pos(5), f.DeletedBy)
 
@@ -281,8 +282,9 @@ func TestDeletion(t *testing.T) {
 	o = w.must(t, 9, "SCHD-ADFT", w.fltr(t, 7, "CA4907", "19 11:40", nil))
 	require.Equal(t, flight.Create, o.Changes[0].Op)
 	f = w.Flight(7)
-	require.EqualValues(t, 3, f.Version, "goes on counting")
+	require.EqualValues(t, 4, f.Version, "goes on counting")
 	require.NotContains(t, f.Scalars, "stnd", "starts empty")
+	require.Equal(t, []string{"psdt"}, o.Changes[0].Lists, "the old entries go")
 	require.Equal(t, flight.Day("2026-03-19"), f.OperationDay)
 
 	require.Empty(t, w.must(t, 7, "SCHD-ADFT", w.fltr(t, 7, "CA4907", "18 11:40", nil)).Changes, "older than the deletion")
