@@ -45,7 +45,7 @@ type rig struct {
 	now time.Time
 }
 
-func setup(t *testing.T, role jobs.Role) *rig {
+func setup(t testing.TB, role jobs.Role) *rig {
 	t.Helper()
 	r := &rig{
 		pool: dbtest.New(t), store: store.New(time.UTC), topic: &kafkatest.Topic{}, role: role, reg: prometheus.NewRegistry(),
@@ -62,7 +62,7 @@ func setup(t *testing.T, role jobs.Role) *rig {
 	return r
 }
 
-func (r *rig) take(t *testing.T, epoch int64, holder string) {
+func (r *rig) take(t testing.TB, epoch int64, holder string) {
 	t.Helper()
 	var err error
 	r.fence, err = lease.Take(t.Context(), r.pool, r.role, jobs.Wake{Lane: "default", Epoch: epoch}, holder)
@@ -78,7 +78,7 @@ func (r *rig) msg() *deliver.Msg { return deliver.NewMsg(deliver.Defaults(), r.d
 func (r *rig) schd() *deliver.Schd { return deliver.NewSchd(deliver.SchdDefaults(), r.deps) }
 
 // insert puts one event for each flight given.
-func (r *rig) insert(t *testing.T, target outbox.Target, flids ...int64) {
+func (r *rig) insert(t testing.TB, target outbox.Target, flids ...int64) {
 	t.Helper()
 	events := make([]outbox.Event, len(flids))
 	for i, flid := range flids {
