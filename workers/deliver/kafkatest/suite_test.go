@@ -3,11 +3,8 @@ package kafkatest_test
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"log/slog"
-	"os"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -57,25 +54,6 @@ func TestProducer(t *testing.T) {
 					away.Remove()
 				}
 			},
-			Records: func(t *testing.T) map[int32][]outbox.Record { return consume(t, cfg.Brokers, topic) },
-		}
-	})
-}
-
-// TestRealBroker is make test-kafka: the suite against a broker of 2.8 … 4.x, in topics of its own that it leaves behind.
-func TestRealBroker(t *testing.T) {
-	brokers := os.Getenv("MSGX_TEST_KAFKA")
-	if brokers == "" {
-		t.Skip("MSGX_TEST_KAFKA names no broker")
-	}
-	kafkatest.Run(t, func(t *testing.T) kafkatest.Bench {
-		topic := "msgx-test-" + strings.ToLower(rand.Text())
-		cfg := kafka.Defaults()
-		cfg.Brokers, cfg.CreateTopics = strings.Split(brokers, ","), true
-		p := producer(t, cfg, topic)
-		require.NoError(t, p.Check(t.Context()))
-		return kafkatest.Bench{
-			Kafka: p, TooLarge: tooLarge(),
 			Records: func(t *testing.T) map[int32][]outbox.Record { return consume(t, cfg.Brokers, topic) },
 		}
 	})
