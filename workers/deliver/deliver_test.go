@@ -45,28 +45,28 @@ type rig struct {
 	now time.Time
 }
 
-func setup(t testing.TB, role jobs.Role) *rig {
-	t.Helper()
+func setup(tb testing.TB, role jobs.Role) *rig {
+	tb.Helper()
 	r := &rig{
-		pool: dbtest.New(t), store: store.New(time.UTC), topic: &kafkatest.Topic{}, role: role, reg: prometheus.NewRegistry(),
+		pool: dbtest.New(tb), store: store.New(time.UTC), topic: &kafkatest.Topic{}, role: role, reg: prometheus.NewRegistry(),
 		now: time.Date(2026, 11, 30, 9, 3, 11, 0, time.UTC),
 	}
-	require.NoError(t, lease.Ensure(t.Context(), r.pool, "default", jobs.AllRoles()))
+	require.NoError(tb, lease.Ensure(tb.Context(), r.pool, "default", jobs.AllRoles()))
 	metrics, err := deliver.NewMetrics(r.reg)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	r.deps = deliver.Deps{
 		Pool: r.pool, Store: r.store, Kafka: r.topic, Metrics: metrics, Now: r.clock,
-		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Log: slog.New(slog.NewTextHandler(tb.Output(), nil)),
 	}
-	r.take(t, 1, "a")
+	r.take(tb, 1, "a")
 	return r
 }
 
-func (r *rig) take(t testing.TB, epoch int64, holder string) {
-	t.Helper()
+func (r *rig) take(tb testing.TB, epoch int64, holder string) {
+	tb.Helper()
 	var err error
-	r.fence, err = lease.Take(t.Context(), r.pool, r.role, jobs.Wake{Lane: "default", Epoch: epoch}, holder)
-	require.NoError(t, err)
+	r.fence, err = lease.Take(tb.Context(), r.pool, r.role, jobs.Wake{Lane: "default", Epoch: epoch}, holder)
+	require.NoError(tb, err)
 }
 
 func (r *rig) clock() time.Time { r.mu.Lock(); defer r.mu.Unlock(); return r.now }
@@ -78,8 +78,8 @@ func (r *rig) msg() *deliver.Msg { return deliver.NewMsg(deliver.Defaults(), r.d
 func (r *rig) schd() *deliver.Schd { return deliver.NewSchd(deliver.SchdDefaults(), r.deps) }
 
 // insert puts one event for each flight given.
-func (r *rig) insert(t testing.TB, target outbox.Target, flids ...int64) {
-	t.Helper()
+func (r *rig) insert(tb testing.TB, target outbox.Target, flids ...int64) {
+	tb.Helper()
 	events := make([]outbox.Event, len(flids))
 	for i, flid := range flids {
 		events[i] = outbox.Event{
@@ -87,7 +87,7 @@ func (r *rig) insert(t testing.TB, target outbox.Target, flids ...int64) {
 			StateVersion: int64(i + 1), Kind: "FLOP-PSDT", SNDR: "AODB", ReceivedAt: r.clock(), Payload: json.RawMessage(fmt.Sprintf(`{"flid":%d}`, flid)),
 		}
 	}
-	require.NoError(t, db.InTx(t.Context(), r.pool, func(tx pgx.Tx) error { return r.store.InsertEvents(t.Context(), tx, events, r.clock()) }))
+	require.NoError(tb, db.InTx(tb.Context(), r.pool, func(tx pgx.Tx) error { return r.store.InsertEvents(tb.Context(), tx, events, r.clock()) }))
 }
 
 func (r *rig) step(t *testing.T, role drain.Role) drain.Next {
@@ -307,25 +307,25 @@ func TestBacklogMetrics(t *testing.T) {
 	require.NoError(t, r.reg.Register(b))
 	r.insert(t, outbox.Schd, 1, 2)
 	r.pass(2 * time.Second)
-	value := func(name, target string) float64 {
+	value := func(name, target string) int {
 		families, err := r.reg.Gather()
 		require.NoError(t, err)
 		for _, f := range families {
 			for _, m := range f.GetMetric() {
 				if f.GetName() == name && m.GetLabel()[0].GetValue() == target {
-					return m.GetGauge().GetValue()
+					return int(m.GetGauge().GetValue())
 				}
 			}
 		}
 		return -1
 	}
-	require.Equal(t, 2.0, value("msgx_events_pending", "KAFKA:schd"))
-	require.Equal(t, 2.0, value("msgx_events_oldest_seconds", "KAFKA:schd"))
-	require.Equal(t, 0.0, value("msgx_events_pending", "KAFKA:msg"))
+	require.Equal(t, 2, value("msgx_events_pending", "KAFKA:schd"))
+	require.Equal(t, 2, value("msgx_events_oldest_seconds", "KAFKA:schd"))
+	require.Equal(t, 0, value("msgx_events_pending", "KAFKA:msg"))
 	r.insert(t, outbox.Schd, 3)
-	require.Equal(t, 2.0, value("msgx_events_pending", "KAFKA:schd"), "from the cache")
+	require.Equal(t, 2, value("msgx_events_pending", "KAFKA:schd"), "from the cache")
 	r.pass(5 * time.Second)
-	require.Equal(t, 3.0, value("msgx_events_pending", "KAFKA:schd"))
+	require.Equal(t, 3, value("msgx_events_pending", "KAFKA:schd"))
 	families, err := r.reg.Gather()
 	require.NoError(t, err)
 	problems, err := promlint.NewWithMetricFamilies(families).Lint()
@@ -333,7 +333,7 @@ func TestBacklogMetrics(t *testing.T) {
 	require.Empty(t, problems)
 	r.pool.Close()
 	r.pass(5 * time.Second)
-	require.Equal(t, -1.0, value("msgx_events_pending", "KAFKA:schd"), "absent when it cannot be read")
+	require.Equal(t, -1, value("msgx_events_pending", "KAFKA:schd"), "absent when it cannot be read")
 }
 
 func TestConfig(t *testing.T) {

@@ -20,6 +20,7 @@ func TestRealBroker(t *testing.T) {
 	brokers := os.Getenv("MSGX_TEST_KAFKA")
 	require.NotEmpty(t, brokers, "MSGX_TEST_KAFKA must name a broker, host:port")
 	kafkatest.Run(t, func(t *testing.T) kafkatest.Bench {
+		t.Helper()
 		topic := "msgx-test-" + strings.ToLower(rand.Text())
 		cfg := kafka.Defaults()
 		cfg.Brokers, cfg.CreateTopics = strings.Split(brokers, ","), true
@@ -27,7 +28,7 @@ func TestRealBroker(t *testing.T) {
 		require.NoError(t, p.Check(t.Context()))
 		return kafkatest.Bench{
 			Kafka: p, TooLarge: tooLarge(),
-			Records: func(t *testing.T) map[int32][]outbox.Record { return consume(t, cfg.Brokers, topic) },
+			Records: func(t *testing.T) map[int32][]outbox.Record { t.Helper(); return consume(t, cfg.Brokers, topic) },
 		}
 	})
 }

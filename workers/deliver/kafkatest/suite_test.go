@@ -38,6 +38,7 @@ const partitions = 6
 
 func TestProducer(t *testing.T) {
 	kafkatest.Run(t, func(t *testing.T) kafkatest.Bench {
+		t.Helper()
 		const topic = "msg"
 		c, err := kfake.NewCluster(kfake.NumBrokers(2), kfake.SeedTopics(partitions, topic))
 		require.NoError(t, err)
@@ -54,7 +55,7 @@ func TestProducer(t *testing.T) {
 					away.Remove()
 				}
 			},
-			Records: func(t *testing.T) map[int32][]outbox.Record { return consume(t, cfg.Brokers, topic) },
+			Records: func(t *testing.T) map[int32][]outbox.Record { t.Helper(); return consume(t, cfg.Brokers, topic) },
 		}
 	})
 }
