@@ -12,7 +12,7 @@ import (
 )
 
 const backlog = `-- name: Backlog :one
-SELECT count(*) AS unfinished, min(p.created_at)::timestamptz AS oldest
+SELECT count(*) AS unfinished, coalesce(min(p.created_at), $1)::timestamptz AS oldest
 FROM proc_state p WHERE p.state IN ('PENDING', 'FAILED')
 `
 
@@ -22,8 +22,8 @@ type BacklogRow struct {
 }
 
 // What is unfinished, by proc_state_unfinished_idx; the oldest by when we took it over.
-func (q *Queries) Backlog(ctx context.Context, db DBTX) (BacklogRow, error) {
-	row := db.QueryRow(ctx, backlog)
+func (q *Queries) Backlog(ctx context.Context, db DBTX, now time.Time) (BacklogRow, error) {
+	row := db.QueryRow(ctx, backlog, now)
 	var i BacklogRow
 	err := row.Scan(&i.Unfinished, &i.Oldest)
 	return i, err

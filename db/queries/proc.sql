@@ -68,5 +68,5 @@ SELECT id, sent_at FROM req_track WHERE kind = @kind AND state IN ('SENT', 'WAIT
 
 -- name: Backlog :one
 -- What is unfinished, by proc_state_unfinished_idx; the oldest by when we took it over.
-SELECT count(*) AS unfinished, coalesce(extract(epoch FROM @now::timestamptz - min(p.created_at)), 0)::double precision AS oldest_seconds
+SELECT count(*) AS unfinished, coalesce(min(p.created_at), @now)::timestamptz AS oldest
 FROM proc_state p WHERE p.state IN ('PENDING', 'FAILED');

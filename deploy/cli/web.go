@@ -62,8 +62,8 @@ func (n *node) web(client *workers.Client) (*web, error) {
 // letterbox gives the compat endpoint the mailbox, in its words.
 type letterbox struct{ mailbox *mailbox.Mailbox }
 
-func (l letterbox) Insert(ctx context.Context, text string) (int64, error) {
-	id, err := l.mailbox.Insert(ctx, text, time.Now())
+func (l letterbox) Insert(ctx context.Context, text string, receivedAt time.Time) (int64, error) {
+	id, err := l.mailbox.Insert(ctx, text, receivedAt)
 	if errors.Is(err, mailbox.ErrTooLarge) {
 		return 0, compat.ErrTooLarge
 	}
@@ -76,8 +76,8 @@ type counter struct {
 	registrar poll.Registrar
 }
 
-func (c counter) Register(ctx context.Context, id int64, text string) error {
-	err := db.InTx(ctx, c.node.pool, func(tx pgx.Tx) error { return c.registrar.Register(ctx, tx, id, text, time.Now()) })
+func (c counter) Register(ctx context.Context, id int64, text string, receivedAt time.Time) error {
+	err := db.InTx(ctx, c.node.pool, func(tx pgx.Tx) error { return c.registrar.Register(ctx, tx, id, text, receivedAt) })
 	if err == nil {
 		c.registrar.Ring()
 	}

@@ -166,17 +166,28 @@ func TestVIPServicesComeFromTheSchedule(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	r := w.fltr(t, 7, "CA4907", "18 11:40", nil)
-	services := []sis.Fields{{"vscd": text("CAR"), "vtqy": number(2)}}
-	r.Lists["vipf"] = sis.List{Clear: true, Entries: []sis.Entry{{Key: "VC1", Fields: sis.Fields{"vfes": number(4)}, Sub: services}}}
-	w.must(t, 1, "SCHD-DNLD", r)
+	schedule := func(id int64, entries ...sis.Entry) {
+		r.Lists["vipf"] = sis.List{Clear: true, Entries: entries}
+		w.must(t, id, "SCHD-DNLD", r)
+	}
+	vip := func(party int64, services ...sis.Fields) sis.Entry {
+		return sis.Entry{Key: "VC1", Fields: sis.Fields{"vfes": number(party)}, Sub: services}
+	}
+	shown := func(services ...any) []any {
+		entry := map[string]any{"vpcd": "VC1", "vfes": 6.0}
+		if services != nil {
+			entry["vipt"] = services
+		}
+		return []any{entry}
+	}
 
-	w.must(t, 3, "FLOP-VIPF", lists(7, "vipf", false, entry("VC1", sis.Fields{"vfes": number(6)})))
-	want := []any{map[string]any{"vpcd": "VC1", "vfes": 6.0, "vipt": []any{map[string]any{"vscd": "CAR", "vtqy": 2.0}}}}
-	require.Equal(t, want, w.show(t, 7)["vipf"])
-
-	services[0] = sis.Fields{"vscd": text("TEA")}
-	w.must(t, 2, "SCHD-ADFT", r)
-	require.Equal(t, []any{map[string]any{"vpcd": "VC1", "vfes": 6.0, "vipt": []any{map[string]any{"vscd": "TEA"}}}}, w.show(t, 7)["vipf"])
+	schedule(1, vip(4, sis.Fields{"vscd": text("CAR"), "vtqy": number(2)}))
+	w.must(t, 4, "FLOP-VIPF", lists(7, "vipf", false, vip(6)))
+	require.Equal(t, shown(map[string]any{"vscd": "CAR", "vtqy": 2.0}), w.show(t, 7)["vipf"], "a FLOP brings no services and takes none")
+	schedule(2, vip(5, sis.Fields{"vscd": text("TEA")}))
+	require.Equal(t, shown(map[string]any{"vscd": "TEA"}), w.show(t, 7)["vipf"], "a late schedule still brings its own")
+	schedule(3)
+	require.Equal(t, shown(), w.show(t, 7)["vipf"], "or none")
 }
 
 func TestStandsCarryPushBackAndTractor(t *testing.T) {

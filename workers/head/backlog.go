@@ -45,7 +45,11 @@ func NewBacklog(lane string, q db.Querier, s *store.Store, now func() time.Time)
 }
 
 // Describe is prometheus.Collector's.
-func (b *Backlog) Describe(ch chan<- *prometheus.Desc) { ch <- b.unfinished; ch <- b.oldest; ch <- b.epoch }
+func (b *Backlog) Describe(ch chan<- *prometheus.Desc) {
+	ch <- b.unfinished
+	ch <- b.oldest
+	ch <- b.epoch
+}
 
 // Collect is prometheus.Collector's.
 func (b *Backlog) Collect(ch chan<- prometheus.Metric) {
