@@ -11,6 +11,24 @@ import (
 	"time"
 )
 
+const backlog = `-- name: Backlog :one
+SELECT count(*) AS unfinished, coalesce(min(p.created_at), $1)::timestamptz AS oldest
+FROM proc_state p WHERE p.state IN ('PENDING', 'FAILED')
+`
+
+type BacklogRow struct {
+	Unfinished int64
+	Oldest     time.Time
+}
+
+// What is unfinished, by proc_state_unfinished_idx; the oldest by when we took it over.
+func (q *Queries) Backlog(ctx context.Context, db DBTX, now time.Time) (BacklogRow, error) {
+	row := db.QueryRow(ctx, backlog, now)
+	var i BacklogRow
+	err := row.Scan(&i.Unfinished, &i.Oldest)
+	return i, err
+}
+
 const bindIdentities = `-- name: BindIdentities :exec
 INSERT INTO msg_identity (identity_key, msg_id, generation, dttm, content_hash, bound_at)
 SELECT x.identity_key, x.msg_id, x.generation, x.dttm, x.content_hash::bytea, $1

@@ -65,3 +65,8 @@ VALUES (@msg_id, @generation, @kind, @scope_start, @scope_end, @records, @create
 -- name: OpenRequestSentAt :many
 -- The open request of a kind, if its answer could have been made by then (design §9).
 SELECT id, sent_at FROM req_track WHERE kind = @kind AND state IN ('SENT', 'WAITING');
+
+-- name: Backlog :one
+-- What is unfinished, by proc_state_unfinished_idx; the oldest by when we took it over.
+SELECT count(*) AS unfinished, coalesce(min(p.created_at), @now)::timestamptz AS oldest
+FROM proc_state p WHERE p.state IN ('PENDING', 'FAILED');

@@ -54,45 +54,58 @@ type FlightCursor struct {
 	FLID int64
 }
 
-// flightChunk is how many flights are in memory at a time while a page is streamed.
-const flightChunk = 250
+// FlightPage is a page of flights, by SODT and FLID, before they are read.
+type FlightPage struct {
+	FLIDs []int64
+	Next  *FlightCursor // after which the next page begins; nil when there is no more
+}
 
-// FindFlights calls each with the live flights that f chooses, by SODT and FLID, at most f.Limit of them. It gives the
-// cursor after which the next page begins, nil when there is no more. q should be a snapshot (db.InSnapshot): outside
-// one, a flight that changes meanwhile may be missing.
-func (s *Store) FindFlights(ctx context.Context, q db.Querier, f FlightFilter, each func(*flight.Flight) error) (*FlightCursor, error) {
+// FindFlights gives the page of live flights that f chooses, at most f.Limit of them.
+func (s *Store) FindFlights(ctx context.Context, q db.Querier, f FlightFilter) (FlightPage, error) {
 	found, err := s.q.FindFlights(ctx, q, pgq.FindFlightsParams{
 		Masters: f.Masters, OperationDay: orNil(string(f.OperationDay)), Flno: orNil(f.FLNO), Mvin: orNil(f.MVIN),
 		Stand: orNil(f.Stand), Gate: orNil(f.Gate),
 		AfterSodt: f.After.SODT, AfterFlid: f.After.FLID, MaxRows: int32(f.Limit + 1), // one more tells whether there is more
 	})
 	if err != nil {
-		return nil, fmt.Errorf("find flights: %w", db.Classify(err))
+		return FlightPage{}, fmt.Errorf("find flights: %w", db.Classify(err))
 	}
-	var next *FlightCursor
+	var page FlightPage
 	if len(found) > f.Limit {
 		found = found[:f.Limit]
 		last := found[f.Limit-1]
-		next = &FlightCursor{SODT: last.Sodt, FLID: last.Flid}
+		page.Next = &FlightCursor{SODT: last.Sodt, FLID: last.Flid}
 	}
-	for chunk := range slices.Chunk(found, flightChunk) {
-		ids := make([]int64, len(chunk))
-		place := make(map[int64]int, len(chunk))
-		for i, r := range chunk {
-			ids[i], place[r.Flid] = r.Flid, i
-		}
-		flights, err := s.flightsByID(ctx, q, ids)
+	page.FLIDs = make([]int64, len(found))
+	for i, r := range found {
+		page.FLIDs[i] = r.Flid
+	}
+	return page, nil
+}
+
+// flightChunk is how many flights are in memory at a time while a page is streamed.
+const flightChunk = 250
+
+// EachFlight calls each with the flights named, in that order; those that do not exist are left out. With a page of
+// FindFlights, q should be the same snapshot (db.InSnapshot): outside one a flight may have changed meanwhile.
+func (s *Store) EachFlight(ctx context.Context, q db.Querier, flids []int64, each func(*flight.Flight) error) error {
+	for chunk := range slices.Chunk(flids, flightChunk) {
+		flights, err := s.flightsByID(ctx, q, chunk)
 		if err != nil {
-			return nil, err
+			return err
+		}
+		place := make(map[int64]int, len(chunk))
+		for i, flid := range chunk {
+			place[flid] = i
 		}
 		slices.SortFunc(flights, func(a, b *flight.Flight) int { return cmp.Compare(place[a.FLID], place[b.FLID]) })
-		for _, fl := range flights {
-			if err := each(fl); err != nil {
-				return nil, err
+		for _, f := range flights {
+			if err := each(f); err != nil {
+				return err
 			}
 		}
 	}
-	return next, nil
+	return nil
 }
 
 // ConsistencyPoint is the newest finished message below which none is unfinished (contract §8.3); zero when there is none.

@@ -12,7 +12,6 @@ import (
 
 	"msgexchange/db/dbtest"
 	"msgexchange/db/store"
-	"msgexchange/jobs/flight"
 )
 
 // TestFlightQueries_areServedByIndexes: none of them reads a table from end to end, whatever has piled up there.
@@ -37,15 +36,14 @@ func TestFlightQueries_areServedByIndexes(t *testing.T) {
 	for i := range int64(200) {
 		ids = append(ids, 1000000+i*500)
 	}
-	none := func(*flight.Flight) error { return nil }
 	for name, ask := range map[string]func(q *planner) error{
 		"closure and load": func(q *planner) error { _, err := s.LoadFlights(t.Context(), q, ids); return err },
 		"page": func(q *planner) error {
-			_, err := s.FindFlights(t.Context(), q, store.FlightFilter{Masters: true, Limit: 500, After: store.FlightCursor{SODT: noon.AddDate(0, 0, -5)}}, none)
+			_, err := s.FindFlights(t.Context(), q, store.FlightFilter{Masters: true, Limit: 500, After: store.FlightCursor{SODT: noon.AddDate(0, 0, -5)}})
 			return err
 		},
 		"day": func(q *planner) error {
-			_, err := s.FindFlights(t.Context(), q, store.FlightFilter{OperationDay: "2026-11-28", Limit: 500}, none)
+			_, err := s.FindFlights(t.Context(), q, store.FlightFilter{OperationDay: "2026-11-28", Limit: 500})
 			return err
 		},
 		"consistency point": func(q *planner) error { _, err := s.ConsistencyPoint(t.Context(), q); return err },

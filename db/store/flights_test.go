@@ -103,15 +103,15 @@ func TestFindFlights(t *testing.T) {
 			c.filter.Limit, c.filter.After = limit, store.FlightCursor{}
 			var got []*flight.Flight
 			for more := true; more; {
-				page := 0
-				next, err := s.FindFlights(t.Context(), tx, c.filter, func(f *flight.Flight) error {
-					got, page = append(got, f), page+1
-					return nil
-				})
+				page, err := s.FindFlights(t.Context(), tx, c.filter)
 				require.NoError(t, err)
-				require.LessOrEqual(t, page, limit)
-				if more = next != nil; more {
-					c.filter.After = *next
+				require.LessOrEqual(t, len(page.FLIDs), limit)
+				require.NoError(t, s.EachFlight(t.Context(), tx, page.FLIDs, func(f *flight.Flight) error {
+					got = append(got, f)
+					return nil
+				}))
+				if more = page.Next != nil; more {
+					c.filter.After = *page.Next
 				}
 			}
 			require.Equal(t, c.want, flids(got), "%s, %d a page", name, limit)

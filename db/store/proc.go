@@ -55,6 +55,18 @@ func (s *Store) HeadPending(ctx context.Context, q db.Querier, lane string) (boo
 	return ok, db.Classify(err)
 }
 
+// Backlog is what has not been finished.
+type Backlog struct {
+	Unfinished    int64
+	OldestSeconds float64 // since the oldest was taken over; 0 when there is none
+}
+
+// Backlog reads it.
+func (s *Store) Backlog(ctx context.Context, q db.Querier, now time.Time) (Backlog, error) {
+	r, err := s.q.Backlog(ctx, q, now)
+	return Backlog{r.Unfinished, now.Sub(r.Oldest).Seconds()}, db.Classify(err)
+}
+
 // Charge puts one attempt on record for each message, before it is tried (O5). The commit need not reach the disk: what
 // it must survive is the death of this process, and a PostgreSQL that dies is not the message's fault.
 func (s *Store) Charge(ctx context.Context, tx pgx.Tx, ids []int64, now time.Time) error {

@@ -19,14 +19,6 @@ func within[T cmp.Ordered](name string, v, lo, hi T) error {
 	return nil
 }
 
-// atLeast checks that v is not below lo.
-func atLeast[T cmp.Ordered](name string, v, lo T) error {
-	if v < lo {
-		return fmt.Errorf("%s: %s is less than %s", name, shown(v), shown(lo))
-	}
-	return nil
-}
-
 // shown is a value as it is written in a configuration.
 func shown(v any) string { return format(reflect.ValueOf(v)) }
 

@@ -117,8 +117,8 @@ func (l Log) Validate() error { return oneOf("format", l.Format, "json", "text")
 
 // settle fills in what follows from other settings; set tells which keys were given.
 func (c *Config) settle(set func(name string) bool) {
-	if c.Pipeline.UnsupportedAttempts == 0 {
-		c.Pipeline.UnsupportedAttempts = c.Pipeline.MaxAttempts
+	if r := &c.Pipeline.Policy; r.UnsupportedAttempts == 0 {
+		r.UnsupportedAttempts = r.MaxAttempts
 	}
 	if c.Mode != Shadow {
 		return

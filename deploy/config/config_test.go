@@ -13,6 +13,7 @@ import (
 
 	"msgexchange/deploy/config"
 	"msgexchange/http/server"
+	"msgexchange/jobs/backfill"
 )
 
 // required is the least that makes a configuration whole.
@@ -75,7 +76,7 @@ refdata.schedule:
 	require.Equal(t, 200, c.Pipeline.HeadBatch, "default")
 	require.Equal(t, []time.Duration{time.Second, 3 * time.Second}, c.Pipeline.Backoff, "a list replaces the default whole")
 	require.Equal(t, "Asia/Tokyo", c.Mailbox.Zone)
-	require.Equal(t, map[string]string{"DEAD": "BROKEN", "SUCCESS": "OK"}, c.Mailbox.StatusMap)
+	require.Equal(t, map[backfill.Outcome]string{backfill.Dead: "BROKEN", backfill.Success: "OK"}, c.Mailbox.StatusMap)
 	require.Equal(t, 30*24*time.Hour, c.Identity.Retention)
 	require.Equal(t, server.MiB, c.HTTP.MaxBody)
 	require.Equal(t, map[string]time.Duration{"RQRD-SLST": 45 * time.Second, "RQRD-AIRC": 50 * time.Second}, c.Request.Timeouts)
@@ -104,8 +105,8 @@ func TestProblems(t *testing.T) {
 		"everything at once": {
 			file: "pipline: {x: 1}\npipeline:\n  late: never\n  claim-batch: many\npg: 5\n",
 			env: required(
-				"MSGX_PIPELINE_POLLINTERVAL=1s", "MSGX_PIPELINE_BACKOFF=1s,2x", "MSGX_MODE=half", "MSGX_HTTP_TRUSTED_CIDRS=10.0.0.0",
-				"MSGX_HTTP_MAX_BODY=9GiB", "MSGX_REQUEST_TIMEOUTS=45s", "MSGX_IDENTITY_WRAP_GUARD=1s",
+				"MSGX_PIPELINE_POLLINTERVAL=1s", "MSGX_PIPELINE_BACKOFF=1s,2x", "MSGX_MODE=half", "MSGX_HTTP_RATE_BURST=1.5",
+				"MSGX_HTTP_MAX_BODY=huge", "MSGX_REQUEST_TIMEOUTS=45s", "MSGX_IDENTITY_WRAP_GUARD=1s",
 				"MSGX_IGNORE_RULES=LDM-*,nonsense", "MSGX_OPERATION_DAY_ZONE=Mars/Base", "MSGX_PIPELINE_HOLE_PROBE=maybe",
 				"MSGX_HTTP_RATE_LIMIT=-1",
 			),
@@ -113,15 +114,16 @@ func TestProblems(t *testing.T) {
 				"pg: is no key (in FILE)",
 				"pipline.x: is no key (in FILE)",
 				"MSGX_PIPELINE_POLLINTERVAL: is the environment variable of no key",
-				`pipeline.claim-batch: "many" is not a whole number`,
+				`http.max-body: "huge" is no size; write it like 10MiB`,
+				`http.rate-burst: "1.5" is not a whole number`,
 				`pipeline.backoff: "2x" is not a duration such as 20ms, 1m30s or 7d`,
+				`pipeline.claim-batch: "many" is not a whole number`,
 				`pipeline.hole-probe: "maybe" is not true or false`,
 				`request.timeouts: "45s" is not written name=value`,
 				`mode: "half" is none of live, shadow`,
-				"http.max-body: 9GiB is not in 1KiB … 64MiB",
 				"http.rate-limit: -1 is negative",
 				`operation-day.zone: "Mars/Base" is no time zone of the tz database`,
-				`pipeline.late: "never" is none of apply, report`,
+				`pipeline.late: "never" is none of report, apply`,
 				"identity.wrap-guard: 1s is not within 1m … 720h",
 				`ignore.rules: "nonsense" is neither TYPE-STYP nor TYPE-*`,
 			},
@@ -176,7 +178,8 @@ func TestShadowIsKeptApart(t *testing.T) {
 
 func TestPrintShowsEveryKeyAndNoSecret(t *testing.T) {
 	t.Parallel()
-	c, err := config.Load(config.Sources{Environ: required("MSGX_KAFKA_SASL_MECHANISM=PLAIN", "MSGX_KAFKA_SASL_USER=u", "MSGX_KAFKA_SASL_PASSWORD=kafkasecret", "MSGX_ADMIN_API_TOKEN=apisecret")})
+	c, err := config.Load(config.Sources{Environ: required("MSGX_KAFKA_SASL_MECHANISM=PLAIN", "MSGX_KAFKA_SASL_USER=me",
+		"MSGX_KAFKA_SASL_PASSWORD=kafkasecret", "MSGX_ADMIN_API_TOKEN=apisecret")})
 	require.NoError(t, err)
 	var out bytes.Buffer
 	require.NoError(t, config.Print(&out, c))

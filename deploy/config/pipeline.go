@@ -4,10 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"strconv"
 	"time"
 
+	"msgexchange/jobs/inbox"
 	"msgexchange/jobs/retry"
+	"msgexchange/jobs/sis"
 )
 
 // OperationDay says when an airport's day begins; keys under "operation-day.".
@@ -38,6 +39,7 @@ func (f Flight) Validate() error { return oneOf("fdel-master", f.FDELMaster, "de
 
 // Pipeline is the way from the mailbox to the flights; keys under "pipeline.".
 type Pipeline struct {
+	retry.Policy // of a message that fails; checked for itself
 	// PollInterval is the pause after an empty read of the mailbox. 50ms … 1m.
 	PollInterval time.Duration `koanf:"poll-interval"`
 	// BusyInterval is the pause after a read that found something; it doubles up to poll-interval. 1ms … poll-interval.
@@ -46,28 +48,27 @@ type Pipeline struct {
 	ClaimBatch int `koanf:"claim-batch"`
 	// HeadBatch is how many messages one transaction works on at most. 1 … 5000.
 	HeadBatch int `koanf:"head-batch"`
-	retry.Policy
 	// MaxCommitDelay is how long a missing id is waited for. 1s … 24h.
 	MaxCommitDelay time.Duration `koanf:"max-commit-delay"`
 	// Late says what is done with a message that comes after that: apply, or report.
-	Late string `koanf:"late"`
+	Late inbox.Policy `koanf:"late"`
 	// LateDetectPeriod is how often late messages are looked for. 1s … 1h.
 	LateDetectPeriod time.Duration `koanf:"late-detect-period"`
 	// HoleProbe asks the mailbox which transactions are open instead of waiting; needs the PROCESS right.
 	HoleProbe bool `koanf:"hole-probe"`
 	// CutoverWatermark seeds an empty system: min, zero, max or a message id; empty: not seeded.
-	CutoverWatermark string `koanf:"cutover-watermark"`
+	CutoverWatermark inbox.Cutover `koanf:"cutover-watermark"`
 }
 
 func defaultPipeline() Pipeline {
 	return Pipeline{
+		Policy:           retry.Defaults(),
 		PollInterval:     time.Second,
 		BusyInterval:     20 * time.Millisecond,
 		ClaimBatch:       50,
 		HeadBatch:        200,
-		Policy:           retry.Defaults(),
 		MaxCommitDelay:   5 * time.Minute,
-		Late:             "apply",
+		Late:             inbox.Apply,
 		LateDetectPeriod: time.Minute,
 	}
 }
@@ -75,17 +76,16 @@ func defaultPipeline() Pipeline {
 // Validate finds everything wrong with the settings.
 func (p Pipeline) Validate() error {
 	var seed error
-	if id, err := strconv.ParseInt(p.CutoverWatermark, 10, 64); err != nil || id < 0 {
-		seed = oneOf("cutover-watermark", p.CutoverWatermark, "", "min", "zero", "max", "a message id")
+	if _, err := p.CutoverWatermark.Watermark(inbox.Extent{}); err != nil {
+		seed = fmt.Errorf("cutover-watermark: %w", err)
 	}
 	return errors.Join(
 		within("poll-interval", p.PollInterval, 50*time.Millisecond, time.Minute),
 		within("busy-interval", p.BusyInterval, time.Millisecond, max(p.PollInterval, time.Millisecond)),
 		within("claim-batch", p.ClaimBatch, 1, 10000),
 		within("head-batch", p.HeadBatch, 1, 5000),
-		p.Policy.Validate(),
 		within("max-commit-delay", p.MaxCommitDelay, time.Second, 24*time.Hour),
-		oneOf("late", p.Late, "apply", "report"),
+		oneOf("late", p.Late, inbox.AllPolicies()...),
 		within("late-detect-period", p.LateDetectPeriod, time.Second, time.Hour),
 		seed,
 	)
@@ -94,10 +94,12 @@ func (p Pipeline) Validate() error {
 // Ignore names the kinds that are not looked at; keys under "ignore.".
 type Ignore struct {
 	// Rules are TYPE-STYP or TYPE-*, without regard to case.
-	Rules []string `koanf:"rules"`
+	Rules sis.IgnoreRules `koanf:"rules"`
 }
 
-func defaultIgnore() Ignore { return Ignore{Rules: []string{"LDM-*", "REGN-*", "RSTA-*", "EROR-*"}} }
+func defaultIgnore() Ignore {
+	return Ignore{Rules: sis.IgnoreRules{"LDM-*", "REGN-*", "RSTA-*", "EROR-*"}}
+}
 
 // Validate finds everything wrong with the settings.
 func (i Ignore) Validate() error {

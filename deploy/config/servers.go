@@ -3,6 +3,8 @@ package config
 import (
 	"errors"
 	"time"
+
+	"msgexchange/jobs/backfill"
 )
 
 // Mailbox is the shared MySQL; keys under "mailbox.".
@@ -18,7 +20,7 @@ type Mailbox struct {
 	// ProcessedValue is the status written with the mark where the status map names none.
 	ProcessedValue string `koanf:"processed-value"`
 	// StatusMap is the status by outcome: SUCCESS, SKIPPED, DUPLICATE, DEAD.
-	StatusMap map[string]string `koanf:"status-map"`
+	StatusMap map[backfill.Outcome]string `koanf:"status-map"`
 }
 
 func defaultMailbox() Mailbox {
@@ -36,8 +38,8 @@ func (m Mailbox) Validate() error {
 	}
 	for outcome, status := range m.StatusMap {
 		errs = append(errs,
-			oneOf("status-map", outcome, "SUCCESS", "SKIPPED", "DUPLICATE", "DEAD"),
-			within("status-map."+outcome, len(status), 1, maxStatusBytes))
+			oneOf("status-map", outcome, backfill.AllOutcomes()...),
+			within("status-map."+string(outcome), len(status), 1, maxStatusBytes))
 	}
 	return errors.Join(errs...)
 }

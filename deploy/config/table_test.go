@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -107,6 +108,7 @@ func sentence(field, comment string) string {
 		text = strings.TrimPrefix(text, field+verb)
 	}
 	text = strings.TrimPrefix(text, field+" ")
+	text = regexp.MustCompile(` Default:? [^ ]+\.$`).ReplaceAllString(text, "") // the table has a column for it
 	if text == "" {
 		return ""
 	}

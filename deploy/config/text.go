@@ -118,7 +118,7 @@ func parseMap(v reflect.Value, text string) error {
 		name, value, _ := strings.Cut(pair, "=")
 		element := reflect.New(v.Type().Elem()).Elem()
 		errs = append(errs, parse(element, strings.TrimSpace(value)))
-		entries.SetMapIndex(reflect.ValueOf(strings.TrimSpace(name)), element)
+		entries.SetMapIndex(reflect.ValueOf(strings.TrimSpace(name)).Convert(v.Type().Key()), element)
 	}
 	v.Set(entries)
 	return errors.Join(errs...)

@@ -60,10 +60,11 @@ unpack() {
 	local get=(apt-get -qq -o Dir::State::lists="$apt/lists" -o Dir::Cache="$apt" -o Debug::NoLocking=true)
 	mkdir -p "$apt"/{lists,archives}/partial "$root"
 	"${get[@]}" update
-	local lacking=()
+	local plan lacking=()
+	plan=$("${get[@]}" --simulate --no-install-recommends install "$@")
 	while read -r verb name _; do
 		if [ "$verb" = Inst ]; then lacking+=("$name"); fi
-	done < <("${get[@]}" --simulate --no-install-recommends install "$@")
+	done <<<"$plan"
 	say "unpacking ${#lacking[@]} packages into $root"
 	cd "$apt/archives"
 	"${get[@]}" download "${lacking[@]}"

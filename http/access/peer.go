@@ -1,8 +1,6 @@
 package access
 
 import (
-	"errors"
-	"fmt"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -44,23 +42,4 @@ func contains(ranges []netip.Prefix, a netip.Addr) bool {
 		}
 	}
 	return false
-}
-
-// ParseRanges reads networks ("10.0.0.0/8") and single addresses ("10.1.2.3"). All bad ones are reported at once.
-func ParseRanges(list []string) ([]netip.Prefix, error) {
-	var ranges []netip.Prefix
-	var bad []error
-	for _, s := range list {
-		if a, err := netip.ParseAddr(s); err == nil {
-			ranges = append(ranges, netip.PrefixFrom(a.Unmap(), a.Unmap().BitLen()))
-			continue
-		}
-		p, err := netip.ParsePrefix(s)
-		if err != nil {
-			bad = append(bad, fmt.Errorf("%q is neither a network nor an address", s))
-			continue
-		}
-		ranges = append(ranges, p.Masked())
-	}
-	return ranges, errors.Join(bad...)
 }

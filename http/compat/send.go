@@ -24,7 +24,7 @@ import (
 type Mailbox interface {
 	// Insert stores text as a new row of CMINMSGS and gives its id. ErrTooLarge when the mailbox takes nothing of that size;
 	// any other error means that it is not known whether the row is there.
-	Insert(ctx context.Context, text string) (id int64, err error)
+	Insert(ctx context.Context, text string, receivedAt time.Time) (id int64, err error)
 }
 
 // ErrTooLarge says that the mailbox refuses a text for its size.
@@ -32,7 +32,7 @@ var ErrTooLarge = errors.New("larger than the mailbox takes")
 
 // Inbox is told about new rows, so that they need not wait for the next poll.
 type Inbox interface {
-	Register(ctx context.Context, id int64, text string) error
+	Register(ctx context.Context, id int64, text string, receivedAt time.Time) error
 }
 
 // Sender serves POST /cminmsgs/send. Safe for concurrent use.
@@ -42,6 +42,7 @@ type Sender struct {
 	Inbox Inbox
 	// Shadow refuses everything: a shadow never writes to the mailbox.
 	Shadow bool
+	Now    func() time.Time
 	Log    *slog.Logger
 }
 
@@ -62,19 +63,20 @@ func (s *Sender) Send(c *gin.Context) error {
 	}
 	// A caller who hangs up must not leave it open whether the row is there.
 	ctx := context.WithoutCancel(c.Request.Context())
-	id, err := s.insert(ctx, text)
+	receivedAt := s.Now().Truncate(time.Second) // a DATETIME holds no more
+	id, err := s.insert(ctx, text, receivedAt)
 	if err != nil {
 		return err
 	}
-	s.register(ctx, id, text)
+	s.register(ctx, id, text, receivedAt)
 	answer(c, id)
 	return nil
 }
 
-func (s *Sender) insert(ctx context.Context, text string) (int64, error) {
+func (s *Sender) insert(ctx context.Context, text string, receivedAt time.Time) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, insertTimeout)
 	defer cancel()
-	id, err := s.Mailbox.Insert(ctx, text)
+	id, err := s.Mailbox.Insert(ctx, text, receivedAt)
 	switch {
 	case errors.Is(err, ErrTooLarge):
 		return 0, &problem.Error{Code: problem.TooLarge, Detail: "the mailbox takes no message of this size", Err: err}
@@ -85,13 +87,13 @@ func (s *Sender) insert(ctx context.Context, text string) (int64, error) {
 }
 
 // register is a favour: when it fails, the poller finds the row.
-func (s *Sender) register(ctx context.Context, id int64, text string) {
+func (s *Sender) register(ctx context.Context, id int64, text string, receivedAt time.Time) {
 	if s.Inbox == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, registerTimeout)
 	defer cancel()
-	if err := s.Inbox.Register(ctx, id, text); err != nil {
+	if err := s.Inbox.Register(ctx, id, text, receivedAt); err != nil {
 		s.Log.WarnContext(ctx, "message not registered at once", "msg_id", id, "error", fault.Text(err))
 	}
 }

@@ -4,20 +4,19 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"time"
-
-	"msgexchange/http/access"
 )
 
 // Config of the HTTP server; keys under "http.".
 type Config struct {
 	// Addr is where to listen, host:port. Default ":8080".
 	Addr string `koanf:"addr"`
-	// TrustedCIDRs are the networks or addresses whose callers read and send without a token. Default: loopback and the
-	// private ranges of RFC 1918 and RFC 4193.
-	TrustedCIDRs []string `koanf:"trusted-cidrs"`
-	// TrustedProxies are the networks or addresses whose X-Forwarded-For counts. Default: none.
-	TrustedProxies []string `koanf:"trusted-proxies"`
+	// TrustedCIDRs are the networks whose callers read and send without a token. Default: loopback and the private ranges of
+	// RFC 1918 and RFC 4193.
+	TrustedCIDRs []netip.Prefix `koanf:"trusted-cidrs"`
+	// TrustedProxies are the networks of proxies: their X-Forwarded-For counts. Default: none.
+	TrustedProxies []netip.Prefix `koanf:"trusted-proxies"`
 	// TokensFile holds one "token name role" a line, role reader, sender or operator; read again when it changes.
 	// Default: none, and then nobody is an operator.
 	TokensFile string `koanf:"tokens-file"`
@@ -43,7 +42,7 @@ type Config struct {
 func Defaults() Config {
 	return Config{
 		Addr:              ":8080",
-		TrustedCIDRs:      []string{"127.0.0.0/8", "::1/128", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"},
+		TrustedCIDRs:      privateRanges(),
 		MaxBody:           10 * MiB,
 		RateLimit:         1000,
 		RateBurst:         2000,
@@ -52,6 +51,13 @@ func Defaults() Config {
 		WriteTimeout:      2 * time.Minute,
 		IdleTimeout:       2 * time.Minute,
 		ShutdownTimeout:   10 * time.Second,
+	}
+}
+
+func privateRanges() []netip.Prefix {
+	return []netip.Prefix{
+		netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128"), netip.MustParsePrefix("10.0.0.0/8"),
+		netip.MustParsePrefix("172.16.0.0/12"), netip.MustParsePrefix("192.168.0.0/16"), netip.MustParsePrefix("fc00::/7"),
 	}
 }
 
@@ -64,22 +70,20 @@ const (
 	maxHeader  = time.Minute
 )
 
-// Validate reports every problem at once.
+// Validate reports every problem at once, by key without the "http.".
 func (c Config) Validate() error {
-	_, _, err := net.SplitHostPort(c.Addr)
-	problems := []error{named("addr", err)}
-	_, err = access.ParseRanges(c.TrustedCIDRs)
-	problems = append(problems, named("trusted-cidrs", err))
-	_, err = access.ParseRanges(c.TrustedProxies)
-	problems = append(problems, named("trusted-proxies", err))
+	var problems []error
+	if _, _, err := net.SplitHostPort(c.Addr); err != nil {
+		problems = append(problems, fmt.Errorf("addr: %q is not host:port", c.Addr))
+	}
 	if c.MaxBody < minBody || c.MaxBody > maxBody {
-		problems = append(problems, fmt.Errorf("http.max-body: %s is not in %s … %s", c.MaxBody, minBody, maxBody))
+		problems = append(problems, fmt.Errorf("max-body: %s is not within %s and %s", c.MaxBody, minBody, maxBody))
 	}
 	if c.RateLimit < 0 {
-		problems = append(problems, fmt.Errorf("http.rate-limit: %v is negative", c.RateLimit))
+		problems = append(problems, fmt.Errorf("rate-limit: %v is less than 0", c.RateLimit))
 	}
 	if c.RateBurst < 1 {
-		problems = append(problems, fmt.Errorf("http.rate-burst: %d is less than 1", c.RateBurst))
+		problems = append(problems, fmt.Errorf("rate-burst: %d is less than 1", c.RateBurst))
 	}
 	for _, t := range []struct {
 		key   string
@@ -93,15 +97,8 @@ func (c Config) Validate() error {
 		{"shutdown-timeout", c.ShutdownTimeout, maxTimeout},
 	} {
 		if t.value < minTimeout || t.value > t.most {
-			problems = append(problems, fmt.Errorf("http.%s: %s is not in %s … %s", t.key, t.value, minTimeout, t.most))
+			problems = append(problems, fmt.Errorf("%s: %s is not within %s and %s", t.key, t.value, minTimeout, t.most))
 		}
 	}
 	return errors.Join(problems...)
-}
-
-func named(key string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("http.%s: %w", key, err)
 }

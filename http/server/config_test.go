@@ -18,19 +18,18 @@ func TestConfig_defaultsAreValid(t *testing.T) {
 func TestConfig_everyProblemAtOnce(t *testing.T) {
 	t.Parallel()
 	c := server.Defaults()
-	c.Addr, c.TrustedCIDRs, c.TrustedProxies = "8080", []string{"here"}, []string{"there"}
-	c.MaxBody, c.RateLimit, c.RateBurst, c.ReadTimeout = 1, -1, 0, time.Hour
+	c.Addr, c.MaxBody, c.RateLimit, c.RateBurst, c.ReadTimeout = "8080", 1, -1, 0, time.Hour
 	err := c.Validate()
-	for _, key := range []string{"addr", "trusted-cidrs", "trusted-proxies", "max-body", "rate-limit", "rate-burst", "read-timeout"} {
-		require.ErrorContains(t, err, "http."+key+":")
+	for _, key := range []string{"addr", "max-body", "rate-limit", "rate-burst", "read-timeout"} {
+		require.ErrorContains(t, err, key+": ")
 	}
-	require.Len(t, strings.Split(err.Error(), "\n"), 7)
+	require.Len(t, strings.Split(err.Error(), "\n"), 5)
 }
 
 func TestSize(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]server.Size{
-		"10MiB": 10 * server.MiB, "512kib": 512 * server.KiB, "1 GiB": server.GiB, "1000": 1000, "7B": 7, "0": 0,
+		"10MiB": 10 * server.MiB, "512kib": 512 * server.KiB, "1 MiB": server.MiB, "1000": 1000, "0": 0,
 	} {
 		var s server.Size
 		require.NoError(t, s.UnmarshalText([]byte(text)), text)
@@ -41,7 +40,7 @@ func TestSize(t *testing.T) {
 		require.NoError(t, again.UnmarshalText(back))
 		require.Equal(t, want, again)
 	}
-	for _, text := range []string{"", "MiB", "10MB", "-1", "1.5MiB", "9223372036854775807GiB"} {
+	for _, text := range []string{"", "MiB", "10MB", "9GiB", "-1", "1.5MiB", "9223372036854775807MiB"} {
 		var s server.Size
 		require.Error(t, s.UnmarshalText([]byte(text)), text)
 	}

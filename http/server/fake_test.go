@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -44,12 +45,12 @@ func newWorld(t *testing.T, change ...func(*server.Config, *server.Deps)) *world
 	require.NoError(t, os.WriteFile(tokens, []byte("r-token rita reader\ns-token sam sender\no-token olga operator\n"), 0o600))
 	w := &world{t: t, cfg: server.Defaults(), mailbox: &fakeMailbox{}}
 	w.cfg.TokensFile = tokens
-	w.cfg.TrustedProxies = []string{"192.0.2.7"}
+	w.cfg.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("192.0.2.7/32")}
 	log := slog.New(slog.DiscardHandler)
 	w.deps = server.Deps{
 		Log: log, Now: time.Now,
 		Health:  health.New(time.Now, health.Probe{Name: "postgres", Critical: true}),
-		Sender:  &compat.Sender{Mailbox: w.mailbox, Log: log},
+		Sender:  &compat.Sender{Now: time.Now, Mailbox: w.mailbox, Log: log},
 		Flights: pages{}, Ops: pages{}, Console: pages{},
 		Jobs:    http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "jobs") }),
 		Metrics: prometheus.NewRegistry(),
@@ -95,7 +96,7 @@ type fakeMailbox struct {
 	err   error
 }
 
-func (m *fakeMailbox) Insert(_ context.Context, text string) (int64, error) {
+func (m *fakeMailbox) Insert(_ context.Context, text string, _ time.Time) (int64, error) {
 	if m.err != nil {
 		return 0, m.err
 	}

@@ -79,12 +79,13 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	gate, err := newGate(cfg, deps)
+	tokens, err := access.OpenTokens(cfg.TokensFile, deps.Now, deps.Log)
 	if err != nil {
 		return nil, err
 	}
 	s := &Server{
-		cfg: cfg, deps: deps, gate: gate,
+		cfg: cfg, deps: deps,
+		gate:    &access.Gate{Trusted: cfg.TrustedCIDRs, Proxies: cfg.TrustedProxies, Tokens: tokens},
 		limiter: access.NewLimiter(cfg.RateLimit, cfg.RateBurst),
 		origin:  http.NewCrossOriginProtection(),
 	}
@@ -93,22 +94,6 @@ func New(cfg Config, deps Deps) (*Server, error) {
 		return nil, err
 	}
 	return s, nil
-}
-
-func newGate(cfg Config, deps Deps) (*access.Gate, error) {
-	trusted, err := access.ParseRanges(cfg.TrustedCIDRs)
-	if err != nil {
-		return nil, err
-	}
-	proxies, err := access.ParseRanges(cfg.TrustedProxies)
-	if err != nil {
-		return nil, err
-	}
-	tokens, err := access.OpenTokens(cfg.TokensFile, deps.Now, deps.Log)
-	if err != nil {
-		return nil, err
-	}
-	return &access.Gate{Trusted: trusted, Proxies: proxies, Tokens: tokens}, nil
 }
 
 // newEngine uses gin for routing alone. Its own idea of the caller's address is switched off: it reads only the first line

@@ -14,7 +14,6 @@ type Size int64
 const (
 	KiB Size = 1 << 10
 	MiB Size = 1 << 20
-	GiB Size = 1 << 30
 )
 
 type unit struct {
@@ -22,9 +21,9 @@ type unit struct {
 	bytes Size
 }
 
-func units() []unit { return []unit{{"GiB", GiB}, {"MiB", MiB}, {"KiB", KiB}, {"B", 1}} }
+func units() []unit { return []unit{{"MiB", MiB}, {"KiB", KiB}} }
 
-// UnmarshalText reads a size; the unit is one of B, KiB, MiB, GiB, in any case, or missing.
+// UnmarshalText reads a size; the unit is KiB or MiB, in any case, or missing.
 func (s *Size) UnmarshalText(text []byte) error {
 	number, scale := strings.TrimSpace(string(text)), Size(1)
 	for _, u := range units() {
@@ -35,7 +34,7 @@ func (s *Size) UnmarshalText(text []byte) error {
 	}
 	n, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || n < 0 || n > math.MaxInt64/int64(scale) {
-		return fmt.Errorf("%q is no size; write it like 10MiB", text)
+		return fmt.Errorf("%q is not a number of bytes such as 64KiB or 10MiB", text)
 	}
 	*s = Size(n) * scale
 	return nil
@@ -47,7 +46,7 @@ func (s Size) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 // String is MarshalText for people.
 func (s Size) String() string {
 	for _, u := range units() {
-		if s >= u.bytes && s%u.bytes == 0 && u.bytes > 1 {
+		if s >= u.bytes && s%u.bytes == 0 {
 			return strconv.FormatInt(int64(s/u.bytes), 10) + u.name
 		}
 	}

@@ -74,10 +74,10 @@ func (e edit) list(name string, l sis.List) {
 	if !e.takes(name) {
 		return
 	}
+	stored := slices.Clone(e.f.Lists[name])
 	if l.Clear {
-		e.clear(name, l.Entries)
+		stored = e.clear(name, stored, l.Entries)
 	}
-	stored := e.f.Lists[name]
 	for _, entry := range l.Entries {
 		key := name + "." + entry.Key
 		if !e.takes(key) {
@@ -88,35 +88,31 @@ func (e edit) list(name string, l sis.List) {
 			e.f.Provenance[key] = e.pos
 		}
 	}
-	e.setList(name, stored)
+	if len(stored) == 0 {
+		delete(e.f.Lists, name)
+	} else {
+		e.f.Lists[name] = stored
+	}
 	if name == "psdt" {
 		e.f.ABDG = airbridges(e.f.Lists["psdt"], e.opt.Bridges)
 	}
 }
 
-// clear empties a list of all that is not newer than the message. Only a message that clears ever brings sub-entries
-// (VIPT; a FLOP brings none), so entries that stay get theirs from it too.
-func (e edit) clear(name string, incoming []sis.Entry) {
-	kept := slices.DeleteFunc(e.f.Lists[name], func(s sis.Entry) bool { return e.takes(name + "." + s.Key) })
+// clear takes all out of a list that is not newer than the message, and gives what stays. Only a message that clears ever
+// brings sub-entries (VIPT; a FLOP brings none), so entries that stay get theirs from it too.
+func (e edit) clear(name string, stored, incoming []sis.Entry) []sis.Entry {
+	kept := slices.DeleteFunc(stored, func(s sis.Entry) bool { return e.takes(name + "." + s.Key) })
 	for i := range kept {
 		kept[i].Sub = nil
 		if at := indexOf(incoming, kept[i].Key); at >= 0 {
 			kept[i].Sub = incoming[at].Sub
 		}
 	}
-	e.setList(name, kept)
 	maps.DeleteFunc(e.f.Provenance, func(key string, _ message.Position) bool {
 		return strings.HasPrefix(key, name+".") && e.takes(key)
 	})
 	e.f.Provenance[name] = e.pos
-}
-
-func (e edit) setList(name string, entries []sis.Entry) {
-	if len(entries) == 0 {
-		delete(e.f.Lists, name)
-		return
-	}
-	e.f.Lists[name] = entries
+	return kept
 }
 
 // put writes an entry into a sorted list in place of the one with its key. A push-back or tractor entry that says nothing

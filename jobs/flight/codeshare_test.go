@@ -70,7 +70,8 @@ func TestMAFLFollowsTheChildren(t *testing.T) {
 
 	o = w.must(t, 3, "SCHD-ADFT", w.fltr(t, 11, "ZH4999", "18 11:40", sis.Fields{"maid": number(20)}))
 	require.Equal(t, [][4]any{
-		{int64(11), flight.Update, int64(3), int64(20)}, {int64(20), flight.Update, int64(2), int64(0)},
+		{int64(11), flight.Update, int64(3), int64(20)},
+		{int64(20), flight.Update, int64(2), int64(0)},
 		{int64(10), flight.Update, int64(3), int64(0)},
 	}, told(o), "both masters change")
 	require.Equal(t, []string{"SC4907"}, w.Flight(10).MAFL)
@@ -99,7 +100,8 @@ func TestDeletedMaster(t *testing.T) {
 	w := shared(t)
 	o := w.must(t, 2, "FLOP-FDEL", fdel(10))
 	require.Equal(t, [][4]any{
-		{int64(10), flight.Delete, int64(2), int64(0)}, {int64(11), flight.Delete, int64(2), int64(0)},
+		{int64(10), flight.Delete, int64(2), int64(0)},
+		{int64(11), flight.Delete, int64(2), int64(0)},
 		{int64(12), flight.Delete, int64(2), int64(0)},
 	}, told(o))
 	require.Equal(t, []int{0, 1, 0}, []int{o.Created, o.Updated, o.Unchanged})
@@ -116,7 +118,8 @@ func TestDeletedMasterDetachesItsChildren(t *testing.T) {
 	w.opt.DetachOnMasterDelete = true
 	o := w.must(t, 2, "FLOP-FDEL", fdel(10))
 	require.Equal(t, [][4]any{
-		{int64(10), flight.Delete, int64(2), int64(0)}, {int64(11), flight.Update, int64(2), int64(0)},
+		{int64(10), flight.Delete, int64(2), int64(0)},
+		{int64(11), flight.Update, int64(2), int64(0)},
 		{int64(12), flight.Update, int64(2), int64(0)},
 	}, told(o))
 	require.Equal(t, map[string]any{"maid": nil}, w.fields(t, o.Changes[1]))
@@ -147,7 +150,8 @@ func TestOddLinks(t *testing.T) {
 	require.Equal(t, []string{"CA4907"}, w.Flight(11).MAFL)
 	o = w.must(t, 4, "FLOP-FDEL", fdel(10))
 	require.Equal(t, [][4]any{
-		{int64(10), flight.Delete, int64(3), int64(0)}, {int64(11), flight.Delete, int64(3), int64(0)},
+		{int64(10), flight.Delete, int64(3), int64(0)},
+		{int64(11), flight.Delete, int64(3), int64(0)},
 		{int64(12), flight.Delete, int64(2), int64(0)},
 	}, told(o))
 }

@@ -14,19 +14,20 @@ import (
 func compare(before, after *Flight) Change {
 	c := Change{Before: before, After: after}
 	was := before
+	if before == nil {
+		was = &Flight{}
+	}
+	c.Lists = changedLists(was, after)
 	switch {
 	case !before.Live() && !after.Live():
-		return c
 	case !before.Live():
-		c.Op, was = Create, &Flight{}
+		c.Op, c.Fields = Create, changedFields(&Flight{}, after)
 	case !after.Live():
 		c.Op = Delete
-		return c
-	}
-	c.Fields = changedFields(was, after, changedLists(was, after))
-	c.Lists = changedLists(cmp.Or(before, &Flight{}), after) // those a deleted flight still has must go from where they are stored
-	if c.Op == "" && len(c.Fields) > 0 {
-		c.Op = Update
+	default:
+		if c.Fields = changedFields(was, after); len(c.Fields) > 0 {
+			c.Op = Update
+		}
 	}
 	return c
 }
@@ -40,14 +41,14 @@ func (c Change) silent() bool {
 func changedLists(was, is *Flight) []string {
 	var names []string
 	for _, l := range sis.ListSpecs() {
-		if !slices.EqualFunc(was.Lists[l.Name], is.Lists[l.Name], sameEntry) {
+		if !sameList(was, is, l.Name) {
 			names = append(names, l.Name)
 		}
 	}
 	return names
 }
 
-func changedFields(was, is *Flight, lists []string) []string {
+func changedFields(was, is *Flight) []string {
 	var names []string
 	for _, f := range sis.ScalarSpecs() {
 		name := cmp.Or(f.Group, f.Name)
@@ -56,11 +57,11 @@ func changedFields(was, is *Flight, lists []string) []string {
 		}
 	}
 	for _, l := range sis.ListSpecs() {
-		if !byStand(l.Name) && slices.Contains(lists, l.Name) || l.Name == "psdt" && !sameShown(was, is) {
+		if !byStand(l.Name) && !sameList(was, is, l.Name) || l.Name == "psdt" && !sameShown(was, is) {
 			names = append(names, l.Name)
 		}
 	}
-	if !maps.EqualFunc(was.Ext, is.Ext, sameJSON) {
+	if !maps.EqualFunc(was.Ext, is.Ext, sameText) {
 		names = append(names, "ext")
 	}
 	if !slices.Equal(was.MAFL, is.MAFL) {
@@ -70,6 +71,14 @@ func changedFields(was, is *Flight, lists []string) []string {
 		names = append(names, "abdg")
 	}
 	return names
+}
+
+func sameList(was, is *Flight, name string) bool {
+	a, b := was.Lists[name], is.Lists[name]
+	if len(a) > 0 && len(a) == len(b) && &a[0] == &b[0] {
+		return true // nobody touched it: see Clone
+	}
+	return slices.EqualFunc(a, b, sameEntry)
 }
 
 // sameShown compares the push-back and tractor times of the stands that the flight has.
@@ -98,20 +107,4 @@ func sameEntry(a, b sis.Entry) bool {
 	return a.Key == b.Key && maps.Equal(a.Fields, b.Fields) && slices.EqualFunc(a.Sub, b.Sub, maps.Equal[sis.Fields, sis.Fields])
 }
 
-// sameJSON compares what JSON says: a database may give it back in another order and with other spaces than it got.
-func sameJSON(a, b json.RawMessage) bool {
-	if len(a) == 0 || len(b) == 0 || bytes.Equal(a, b) {
-		return bytes.Equal(a, b)
-	}
-	x, errA := canonical(a)
-	y, errB := canonical(b)
-	return errA == nil && errB == nil && bytes.Equal(x, y)
-}
-
-func canonical(raw json.RawMessage) ([]byte, error) {
-	var v any
-	if err := json.Unmarshal(raw, &v); err != nil {
-		return nil, err
-	}
-	return json.Marshal(v)
-}
+func sameText(a, b json.RawMessage) bool { return bytes.Equal(a, b) }

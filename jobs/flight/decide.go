@@ -48,8 +48,8 @@ type Change struct {
 	Before, After *Flight
 	// Fields are the top-level names of the flight JSON that differ, in its order; all that are set for Create.
 	Fields []string
-	// Lists are the names of the lists whose entries differ from those of Before, deleted or not, in the order of the
-	// catalogue; psht and tipt among them.
+	// Lists are the names of the lists whose entries differ from those before, in the order of the catalogue: psht and tipt
+	// among them, and what a flight that is created again no longer has.
 	Lists []string
 	// Master is the live flight through which a change to a child is announced, as it is after the message; else nil.
 	Master *Flight
@@ -97,10 +97,11 @@ type decision struct {
 	opt     Options
 }
 
-// edit gives a flight for changing, in the state that this message has brought it to so far.
-func (d *decision) edit(f *Flight) edit {
-	if d.now.top.Flight(f.FLID) == nil {
-		f = f.Clone()
+// edit gives a known flight for changing, in the state that this message has brought it to so far.
+func (d *decision) edit(flid int64) edit {
+	f := d.now.top.Flight(flid)
+	if f == nil {
+		f = d.base.Flight(flid).Clone()
 		d.touch(f)
 	}
 	return edit{f, d.pos, d.opt}
@@ -128,7 +129,7 @@ func (d *decision) schedule(i int, r *sis.Record) error {
 	case f.OperationDay != day:
 		return d.refuse(i, "flight %d is of operation day %s, SODT now falls on %s", r.FLID, f.OperationDay, day)
 	}
-	e := d.edit(d.now.Flight(r.FLID))
+	e := d.edit(r.FLID)
 	e.record(r)
 	if e.takes(keyScheduled) {
 		e.f.Provenance[keyScheduled] = d.pos
@@ -152,7 +153,7 @@ func (d *decision) operate(r *sis.Record) {
 	if !f.Live() || f.CreatedBy.After(d.pos) {
 		return
 	}
-	e := d.edit(f)
+	e := d.edit(r.FLID)
 	e.record(r)
 	d.now.top.Put(e.f)
 }
@@ -164,10 +165,10 @@ func (d *decision) delete(f *Flight) {
 	case f == nil, f.CreatedBy.After(d.pos), f.Provenance[keyScheduled].After(d.pos), f.DeletedBy.After(d.pos):
 		return
 	case !f.Live():
-		d.edit(f).f.DeletedBy = d.pos
+		d.edit(f.FLID).f.DeletedBy = d.pos
 		return
 	}
-	e := d.edit(f)
+	e := d.edit(f.FLID)
 	e.f.DeletedBy, e.f.DeletedAt, e.f.MAFL = d.pos, d.at, nil
 	d.now.top.Put(e.f)
 	for _, child := range d.now.Children(f.FLID) {
@@ -184,7 +185,7 @@ func (d *decision) orphan(child *Flight) {
 		d.delete(child)
 		return
 	}
-	e := d.edit(child)
+	e := d.edit(child.FLID)
 	e.scalars(sis.Fields{"maid": {}, "csop": {}, "csft": {}})
 	d.now.top.Put(e.f)
 }
@@ -211,7 +212,7 @@ func (d *decision) countChildren(flid int64) {
 	}
 	slices.Sort(mafl)
 	if !slices.Equal(mafl, master.MAFL) {
-		d.edit(master).f.MAFL = mafl
+		d.edit(flid).f.MAFL = mafl
 	}
 }
 

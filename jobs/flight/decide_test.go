@@ -166,17 +166,28 @@ func TestVIPServicesComeFromTheSchedule(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	r := w.fltr(t, 7, "CA4907", "18 11:40", nil)
-	services := []sis.Fields{{"vscd": text("CAR"), "vtqy": number(2)}}
-	r.Lists["vipf"] = sis.List{Clear: true, Entries: []sis.Entry{{Key: "VC1", Fields: sis.Fields{"vfes": number(4)}, Sub: services}}}
-	w.must(t, 1, "SCHD-DNLD", r)
+	schedule := func(id int64, entries ...sis.Entry) {
+		r.Lists["vipf"] = sis.List{Clear: true, Entries: entries}
+		w.must(t, id, "SCHD-DNLD", r)
+	}
+	vip := func(party int64, services ...sis.Fields) sis.Entry {
+		return sis.Entry{Key: "VC1", Fields: sis.Fields{"vfes": number(party)}, Sub: services}
+	}
+	shown := func(services ...any) []any {
+		entry := map[string]any{"vpcd": "VC1", "vfes": 6.0}
+		if services != nil {
+			entry["vipt"] = services
+		}
+		return []any{entry}
+	}
 
-	w.must(t, 3, "FLOP-VIPF", lists(7, "vipf", false, entry("VC1", sis.Fields{"vfes": number(6)})))
-	want := []any{map[string]any{"vpcd": "VC1", "vfes": 6.0, "vipt": []any{map[string]any{"vscd": "CAR", "vtqy": 2.0}}}}
-	require.Equal(t, want, w.show(t, 7)["vipf"])
-
-	services[0] = sis.Fields{"vscd": text("TEA")}
-	w.must(t, 2, "SCHD-ADFT", r)
-	require.Equal(t, []any{map[string]any{"vpcd": "VC1", "vfes": 6.0, "vipt": []any{map[string]any{"vscd": "TEA"}}}}, w.show(t, 7)["vipf"])
+	schedule(1, vip(4, sis.Fields{"vscd": text("CAR"), "vtqy": number(2)}))
+	w.must(t, 4, "FLOP-VIPF", lists(7, "vipf", false, vip(6)))
+	require.Equal(t, shown(map[string]any{"vscd": "CAR", "vtqy": 2.0}), w.show(t, 7)["vipf"], "a FLOP brings no services and takes none")
+	schedule(2, vip(5, sis.Fields{"vscd": text("TEA")}))
+	require.Equal(t, shown(map[string]any{"vscd": "TEA"}), w.show(t, 7)["vipf"], "a late schedule still brings its own")
+	schedule(3)
+	require.Equal(t, shown(), w.show(t, 7)["vipf"], "or none")
 }
 
 func TestStandsCarryPushBackAndTractor(t *testing.T) {
@@ -252,13 +263,14 @@ func TestDeletion(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	w.must(t, 1, "SCHD-DNLD", w.fltr(t, 7, "CA4907", "18 11:40", sis.Fields{"stnd": text("203")}))
+	w.must(t, 1, "FLOP-PSDT", lists(7, "psdt", true, psdt("203")...))
 
 	o := w.must(t, 5, "FLOP-FDEL", fdel(7))
 	require.Equal(t, flight.Delete, o.Changes[0].Op)
 	require.Empty(t, o.Changes[0].Fields)
 	f := w.Flight(7)
 	require.False(t, f.Live())
-	require.EqualValues(t, 2, f.Version)
+	require.EqualValues(t, 3, f.Version)
 	require.Equal(t, at(5), f.DeletedAt)
 	require.Equal(t, pos(5), f.DeletedBy)
 
@@ -281,8 +293,9 @@ func TestDeletion(t *testing.T) {
 	o = w.must(t, 9, "SCHD-ADFT", w.fltr(t, 7, "CA4907", "19 11:40", nil))
 	require.Equal(t, flight.Create, o.Changes[0].Op)
 	f = w.Flight(7)
-	require.EqualValues(t, 3, f.Version, "goes on counting")
+	require.EqualValues(t, 4, f.Version, "goes on counting")
 	require.NotContains(t, f.Scalars, "stnd", "starts empty")
+	require.Equal(t, []string{"psdt"}, o.Changes[0].Lists, "the old entries go")
 	require.Equal(t, flight.Day("2026-03-19"), f.OperationDay)
 
 	require.Empty(t, w.must(t, 7, "SCHD-ADFT", w.fltr(t, 7, "CA4907", "18 11:40", nil)).Changes, "older than the deletion")

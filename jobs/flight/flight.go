@@ -3,7 +3,6 @@ package flight
 import (
 	"encoding/json"
 	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -53,16 +52,14 @@ func (f *Flight) Master() int64 {
 // FLNO is the flight number, for people: flights are told apart by FLID alone (K27).
 func (f *Flight) FLNO() string { return f.Scalars["flno"].Str }
 
-// Clone is a copy that may be changed; the entries of lists are shared, since nobody changes an entry.
+// Clone is a copy of f whose maps may be changed. The lists in Lists are shared: a changed one is put there in place of the
+// old.
 func (f *Flight) Clone() *Flight {
 	c := *f
 	c.Scalars = cloneMap(f.Scalars)
+	c.Lists = cloneMap(f.Lists)
 	c.Ext = cloneMap(f.Ext)
 	c.Provenance = cloneMap(f.Provenance)
-	c.Lists = make(map[string][]sis.Entry, len(f.Lists)+1)
-	for name, entries := range f.Lists {
-		c.Lists[name] = slices.Clone(entries)
-	}
 	return &c
 }
 

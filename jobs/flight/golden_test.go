@@ -60,7 +60,7 @@ func TestCases(t *testing.T) {
 	}
 }
 
-func (w *world) decode(t *testing.T, path string) sis.Message {
+func (w *world) decode(t testing.TB, path string) sis.Message {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
@@ -69,7 +69,7 @@ func (w *world) decode(t *testing.T, path string) sis.Message {
 	return m
 }
 
-func (w *world) read(t *testing.T, path string, id int64) {
+func (w *world) read(t testing.TB, path string, id int64) {
 	t.Helper()
 	_, err := w.decide(id, w.decode(t, path))
 	require.NoError(t, err)

@@ -63,7 +63,7 @@ func changedExt(was, is map[string]json.RawMessage) map[string]json.RawMessage {
 		}
 	}
 	for name, value := range is {
-		if !sameJSON(was[name], value) {
+		if !sameText(was[name], value) {
 			changed[name] = value
 		}
 	}

@@ -2,8 +2,11 @@ package sis
 
 import "strings"
 
-// subElem is the element of the entries inside an entry of VIPF.
-const subElem = "VIPT"
+// The entries inside an entry of VIPF: their element, and their name in JSON.
+const (
+	subElem = "VIPT"
+	subName = "vipt"
+)
 
 // recordElements are the children of FLTR but FLID, in wire order (dictionary 5), and the two known from FLOP only.
 func recordElements(lists map[string]*ListSpec) []Element {

@@ -64,12 +64,124 @@ func ParseJSON(t Type, raw json.RawMessage) (Value, error) {
 
 // unquote reads a JSON string. Most have nothing to unescape, and encoding/json would take ten times as long over them.
 func unquote(raw json.RawMessage) (string, error) {
-	if n := len(raw); n >= 2 && raw[0] == '"' && raw[n-1] == '"' && !bytes.ContainsAny(raw[1:n-1], `"\\`) {
+	if n := len(raw); n >= 2 && raw[0] == '"' && raw[n-1] == '"' && !bytes.ContainsAny(raw[1:n-1], `"\`) {
 		return string(raw[1 : n-1]), nil
 	}
 	var s string
 	err := json.Unmarshal(raw, &s)
 	return s, err
+}
+
+// AppendScalars appends the single values among f as one JSON object in catalogue order, groups nested (contract §8.2); an
+// Empty one is null.
+func AppendScalars(dst []byte, f Fields, zone *time.Location) []byte {
+	return append(appendScalars(append(dst, '{'), f, zone), '}')
+}
+
+// appendScalars is AppendScalars without the braces.
+func appendScalars(dst []byte, f Fields, zone *time.Location) []byte {
+	group := ""
+	for i := range wire.scalars {
+		spec := &wire.scalars[i]
+		v, ok := f[spec.Name]
+		if !ok {
+			continue
+		}
+		if spec.Group != group {
+			if group != "" {
+				dst = append(dst, '}')
+			}
+			if group = spec.Group; group != "" {
+				dst = append(appendName(dst, group), '{')
+			}
+		}
+		dst = AppendJSON(appendName(dst, spec.JSON), v, zone)
+	}
+	if group != "" {
+		dst = append(dst, '}')
+	}
+	return dst
+}
+
+// ParseScalars reads back what AppendScalars wrote. Names the catalogue does not know are refused.
+func ParseScalars(raw json.RawMessage) (Fields, error) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &members); err != nil {
+		return nil, fmt.Errorf("scalars: %w", err)
+	}
+	out := make(Fields, len(members))
+	for name, value := range members {
+		if _, plain := wire.byScalar[name]; plain {
+			if err := out.parse(name, value); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		var group map[string]json.RawMessage
+		if err := json.Unmarshal(value, &group); err != nil {
+			return nil, fmt.Errorf("scalars: %s: %w", quoted(name), err)
+		}
+		for key, value := range group {
+			if err := out.parse(name+"."+key, value); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return out, nil
+}
+
+func (f Fields) parse(name string, value json.RawMessage) error {
+	spec, ok := wire.byScalar[name]
+	if !ok {
+		return fmt.Errorf("scalars: %s is not in the catalogue", quoted(name))
+	}
+	v, err := ParseJSON(spec.Type(), value)
+	if err != nil {
+		return fmt.Errorf("scalars: %s: %w", name, err)
+	}
+	f[name] = v
+	return nil
+}
+
+// AppendEntry appends an entry of l as a JSON object: its key, its values, the entries inside it.
+func AppendEntry(dst []byte, l *ListSpec, e Entry, zone *time.Location) []byte {
+	dst = appendName(append(dst, '{'), l.Key.JSON)
+	if l.Numbered() {
+		dst = append(dst, e.Key...)
+	} else {
+		dst = appendQuoted(dst, e.Key)
+	}
+	dst = appendValues(dst, l.Fields, e.Fields, zone)
+	if len(e.Sub) > 0 {
+		dst = append(appendName(dst, subName), '[')
+		for _, s := range e.Sub {
+			dst = append(appendValues(append(separate(dst), '{'), l.Sub, s, zone), '}')
+		}
+		dst = append(dst, ']')
+	}
+	return append(dst, '}')
+}
+
+func appendValues(dst []byte, specs []Field, f Fields, zone *time.Location) []byte {
+	for i := range specs {
+		if v, ok := f[specs[i].Name]; ok {
+			dst = AppendJSON(appendName(dst, specs[i].JSON), v, zone)
+		}
+	}
+	return dst
+}
+
+// separate appends the comma that belongs after a value or member.
+func separate(dst []byte) []byte {
+	if n := len(dst); n > 0 && dst[n-1] != '{' && dst[n-1] != '[' {
+		return append(dst, ',')
+	}
+	return dst
+}
+
+// appendName appends the name of a member, after a comma where one belongs.
+func appendName(dst []byte, name string) []byte {
+	return append(appendQuoted(separate(dst), name), ':')
 }
 
 // appendQuoted appends s as a JSON string. It leaves <, > and & as they are, which encoding/json alone does not.

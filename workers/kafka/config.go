@@ -12,12 +12,8 @@ import (
 	"time"
 
 	"github.com/IBM/sarama"
-)
 
-// What the key of a msg record may be.
-const (
-	KeyFLID = "flid"
-	KeySNDR = "sndr"
+	"msgexchange/jobs/outbox"
 )
 
 // Config of the connection to Kafka; keys under "kafka.".
@@ -31,16 +27,17 @@ type Config struct {
 	// TopicPrefix is put before both names. Default empty; "shadow." in shadow mode.
 	TopicPrefix string `koanf:"topic-prefix"`
 	// MsgKey is the key of msg records: flid, or sndr for consumers of the replaced system. Default flid.
-	MsgKey string `koanf:"msg-key"`
+	MsgKey outbox.MsgKey `koanf:"msg-key"`
 	// CreateTopics makes missing topics. Default false.
 	CreateTopics bool `koanf:"create-topics"`
-	// Partitions of a topic made by us, from 1. Default 6.
+	// Partitions is how many a topic made by us gets, from 1. Default 6.
 	Partitions int32 `koanf:"partitions"`
-	// Replication of a topic made by us, from 1; -1 takes the broker's default. Default -1.
+	// Replication is how many copies a topic made by us gets, from 1; -1 takes the broker's default. Default -1.
 	Replication int16 `koanf:"replication"`
-	// RequestTimeout bounds one request to a broker, connecting included. 100ms … 1m. Default 5s.
+	// RequestTimeout bounds one request to a broker, connecting included. 100ms … 1m. Default 3s.
 	RequestTimeout time.Duration `koanf:"request-timeout"`
-	// SendTimeout bounds the sending of one batch with all its repetitions. From request-timeout to 5m. Default 15s.
+	// SendTimeout bounds the sending of one batch with all its repetitions. From request-timeout to 5m. Default 7s: less than
+	// a worker may be silent before another takes over, so that one that was stopped has no time left when it goes on.
 	SendTimeout time.Duration `koanf:"send-timeout"`
 	TLS         TLS           `koanf:"tls"`
 	SASL        SASL          `koanf:"sasl"`
@@ -52,9 +49,9 @@ type TLS struct {
 	Enabled bool `koanf:"enabled"`
 	// CAFile is a PEM file of accepted authorities. Default: the system's.
 	CAFile string `koanf:"ca-file"`
-	// CertFile is our certificate for mutual TLS; together with key-file or not at all.
+	// CertFile is our certificate for mutual TLS, in PEM; together with key-file or not at all.
 	CertFile string `koanf:"cert-file"`
-	// KeyFile is the key of our certificate.
+	// KeyFile is the key of our certificate, in PEM.
 	KeyFile string `koanf:"key-file"`
 	// ServerName is expected in the broker's certificate. Default: the host in its address.
 	ServerName string `koanf:"server-name"`
@@ -66,21 +63,23 @@ type SASL struct {
 	Mechanism string `koanf:"mechanism"`
 	// User is whom we log in as.
 	User string `koanf:"user"`
-	// Password goes with the user.
+	// Password is the user's.
 	Password string `koanf:"password" secret:"true"`
 }
 
 // Defaults is the configuration when nothing is said; Brokers must be added.
 func Defaults() Config {
 	return Config{
-		TopicMsg: "msg", TopicSchd: "schd", MsgKey: KeyFLID,
+		TopicMsg: "msg", TopicSchd: "schd", MsgKey: outbox.ByFLID,
 		Partitions: 6, Replication: -1,
-		RequestTimeout: 5 * time.Second, SendTimeout: 15 * time.Second,
+		RequestTimeout: 3 * time.Second, SendTimeout: 7 * time.Second,
 	}
 }
 
-// MsgTopic and SchdTopic are the full names of the topics.
-func (c Config) MsgTopic() string  { return c.TopicPrefix + c.TopicMsg }
+// MsgTopic is the full name of the topic of changes.
+func (c Config) MsgTopic() string { return c.TopicPrefix + c.TopicMsg }
+
+// SchdTopic is the full name of the topic of states.
 func (c Config) SchdTopic() string { return c.TopicPrefix + c.TopicSchd }
 
 // Validate reports every problem at once. It reads no file; that is New.
@@ -103,8 +102,8 @@ func (c Config) Validate() error {
 	if c.TopicMsg == c.TopicSchd {
 		bad("topic-msg and topic-schd are both %q", c.TopicMsg)
 	}
-	if c.MsgKey != KeyFLID && c.MsgKey != KeySNDR {
-		bad("msg-key: %q is neither %s nor %s", c.MsgKey, KeyFLID, KeySNDR)
+	if !slices.Contains(outbox.AllMsgKeys(), c.MsgKey) {
+		bad("msg-key: %q is none of %v", c.MsgKey, outbox.AllMsgKeys())
 	}
 	if c.Partitions < 1 {
 		bad("partitions: %d is less than 1", c.Partitions)
@@ -142,9 +141,8 @@ func validTopic(name string) bool {
 	if name == "" || len(name) > maxTopicBytes || name == "." || name == ".." {
 		return false
 	}
-	return !strings.ContainsFunc(name, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r))
-	})
+	const allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
+	return !strings.ContainsFunc(name, func(r rune) bool { return !strings.ContainsRune(allowed, r) })
 }
 
 // clientID is how brokers name us in their logs and quotas.

@@ -166,6 +166,23 @@ func TestBatchGivenUpIsFencedOff(t *testing.T) {
 	require.Equal(t, []int64{1, 3, 4}, ids(t, c))
 }
 
+// A batch given up in doubt and sent again is in the topic once.
+func TestBatchGivenUpIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	c, p := setup(t)
+	deliver(t, p, events(1, 50))
+	var lost atomic.Int32
+	c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.RequestTimedOut, Count: -1, When: func(kmsg.Request) bool { return lost.Load() == 0 }})
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	for _, f := range fates(p.Send(ctx, events(51, 50))) {
+		require.Equal(t, outbox.Waiting, f)
+	}
+	lost.Store(1)
+	deliver(t, p, events(51, 80))
+	require.Zero(t, requireOrder(t, c, 130))
+}
+
 func TestK20_FrozenBroker(t *testing.T) { // not parallel: it counts goroutines
 	c := cluster(t)
 	cfg := config(c)

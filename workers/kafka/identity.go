@@ -9,11 +9,14 @@ type identity struct {
 	id    int64
 	epoch int16
 	next  map[int32]int32 // partition → number of the next record, counted from 0 in each epoch
+	// doubts: partition → event ids of the batch that was given up without an answer. The same records under the same numbers
+	// are appended once, whether the batch arrived or not.
+	doubts map[int32][]int64
 }
 
 // assume takes over an identity a broker gave.
 func (i *identity) assume(id int64, epoch int16) {
-	*i = identity{known: true, id: id, epoch: epoch, next: make(map[int32]int32)}
+	*i = identity{known: true, id: id, epoch: epoch, next: make(map[int32]int32), doubts: make(map[int32][]int64)}
 }
 
 // forget gives the identity up; another one must be asked for.

@@ -67,8 +67,9 @@ type answer struct {
 	guilty []int32 // places in the batch of the records that were refused, when the broker says so
 }
 
-// produce sends each partition's batch to its leader, one request a broker, and waits for all answers.
-func (l *link) produce(topic string, timeout time.Duration, batches map[int32]*sarama.RecordBatch) map[int32]answer {
+// produce sends each partition's batch to its leader, one request a broker, and waits for all answers. It begins nothing
+// after the end of ctx: a process that was stopped for long may no longer be the one to send.
+func (l *link) produce(ctx context.Context, topic string, timeout time.Duration, batches map[int32]*sarama.RecordBatch) map[int32]answer {
 	answers := make(map[int32]answer, len(batches))
 	requests := make(map[*sarama.Broker]*sarama.ProduceRequest)
 	partitions := make(map[*sarama.Broker][]int32)
@@ -99,7 +100,11 @@ func (l *link) produce(topic string, timeout time.Duration, batches map[int32]*s
 	var all sync.WaitGroup
 	for leader, request := range requests {
 		all.Go(func() {
-			response, err := leader.Produce(request)
+			err := context.Cause(ctx)
+			var response *sarama.ProduceResponse
+			if err == nil {
+				response, err = leader.Produce(request)
+			}
 			if err != nil {
 				_ = leader.Close() // what would come over it now answers another question; Leader opens it again
 			}

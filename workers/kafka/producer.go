@@ -205,7 +205,7 @@ func (b session2link) identify(ctx context.Context) (int64, int16, error) {
 
 func (b session2link) produce(ctx context.Context, batches map[int32]*sarama.RecordBatch) (map[int32]answer, error) {
 	return await(ctx, b.link, func() (map[int32]answer, error) {
-		return b.link.produce(b.topic, b.lib.Producer.Timeout, batches), nil
+		return b.link.produce(ctx, b.topic, b.lib.Producer.Timeout, batches), nil
 	})
 }
 

@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -47,6 +48,7 @@ type lane struct {
 	queue     []int // places of the records not settled yet, in order
 	limit     int   // most records in a batch; shrinks to find the record a broker refuses
 	batch     *sarama.RecordBatch
+	again     int  // the first so many records are in doubt from the Send before and must form one batch again
 	doubtful  bool // the batch was sent and nobody knows whether it was appended
 }
 
@@ -121,12 +123,11 @@ func (s *session) load(l *lane) {
 		now := s.now()
 		l.batch = &sarama.RecordBatch{Version: 2, FirstTimestamp: now, MaxTimestamp: now}
 		size := 0
-		for n, i := range l.queue[:min(len(l.queue), l.limit)] {
-			r := wire(s.records[i], int64(n))
-			if size += weight(s.records[i]); n > 0 && size > maxBatchBytes {
+		for n, i := range l.queue[:cmp.Or(l.again, min(len(l.queue), l.limit))] {
+			if size += weight(s.records[i]); n > 0 && size > maxBatchBytes && l.again == 0 {
 				break
 			}
-			l.batch.Records = append(l.batch.Records, r)
+			l.batch.Records = append(l.batch.Records, wire(s.records[i], int64(n)))
 		}
 		l.batch.LastOffsetDelta = int32(len(l.batch.Records) - 1)
 	}
@@ -157,7 +158,8 @@ func (s *session) apply(l *lane, a answer) bool {
 	}
 	verdict := judge(a.code)
 	if verdict != repeat {
-		l.doubtful = false
+		l.doubtful, l.again = false, 0
+		delete(s.id.doubts, l.partition)
 	}
 	switch verdict {
 	case appended:
@@ -224,16 +226,45 @@ func (s *session) hold(l *lane, err error) {
 	l.queue = nil
 }
 
-// leave holds what is still open and makes sure that a batch given up in doubt cannot be appended later.
+// leave holds what is still open and remembers what is in doubt.
 func (s *session) leave() {
-	for _, l := range s.lanes {
-		if l.doubtful {
-			s.id.bump()
-			break
-		}
-	}
 	for _, l := range s.open() {
+		if l.doubtful && s.id.known {
+			ids := make([]int64, max(l.again, batchLen(l.batch)))
+			for n := range ids {
+				ids[n] = s.records[l.queue[n]].EventID
+			}
+			s.id.doubts[l.partition] = ids
+		}
 		s.hold(l, fmt.Errorf("partition %d: not acknowledged in time, last: %w", l.partition, s.why))
+	}
+}
+
+func batchLen(b *sarama.RecordBatch) int {
+	if b == nil {
+		return 0
+	}
+	return len(b.Records)
+}
+
+// resolve goes on with the batches the Send before left in doubt. If what follows on a partition is not the same now, the
+// old batch must not be appended any more, behind its successors: that takes a new epoch, in which doubts end.
+func (s *session) resolve() {
+	for _, l := range s.lanes {
+		ids, ok := s.id.doubts[l.partition]
+		if !ok {
+			continue
+		}
+		l.again, l.doubtful = len(ids), true
+		for n, id := range ids {
+			if n >= len(l.queue) || s.records[l.queue[n]].EventID != id {
+				s.id.bump()
+				for _, l := range s.lanes {
+					l.again, l.doubtful = 0, false
+				}
+				return
+			}
+		}
 	}
 }
 
@@ -256,5 +287,6 @@ func (s *session) spread(partition func(key string) (int32, error)) error {
 		}
 		lanes[p].queue = append(lanes[p].queue, i)
 	}
+	s.resolve()
 	return nil
 }

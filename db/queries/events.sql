@@ -1,0 +1,72 @@
+-- The outbox (design §7). Hot reads are served by msg_event_pending_idx (target, event_id) WHERE state = 'PENDING',
+-- however many finished rows there are.
+
+-- name: EventIDs :many
+-- Ids for new events, ascending. Only under PIPELINE_LOCK is the order of ids the order of commits.
+SELECT nextval('msg_event_event_id_seq')::bigint AS event_id FROM generate_series(1, @n::integer);
+
+-- name: InsertEvents :exec
+-- An empty payload is a tombstone's; a received time of the year 1 is unknown.
+INSERT INTO msg_event (event_id, target, msg_id, generation, flid, partition_key, event_type, state_version, kind, sndr, payload,
+                       received_at, created_at)
+SELECT x.event_id, x.target, x.msg_id, x.generation, x.flid, x.partition_key, x.event_type, x.state_version, x.kind, x.sndr,
+       nullif(x.payload, '')::json, nullif(x.received_at, timestamptz '0001-01-01 00:00:00+00'), @now
+FROM (SELECT unnest(@event_ids::bigint[]) AS event_id, unnest(@targets::text[]) AS target, unnest(@msg_ids::bigint[]) AS msg_id,
+             unnest(@generations::integer[]) AS generation, unnest(@flids::bigint[]) AS flid,
+             unnest(@partition_keys::text[]) AS partition_key, unnest(@event_types::text[]) AS event_type,
+             unnest(@state_versions::bigint[]) AS state_version, unnest(@kinds::text[]) AS kind, unnest(@sndrs::text[]) AS sndr,
+             unnest(@payloads::text[]) AS payload, unnest(@received_ats::timestamptz[]) AS received_at) x;
+
+-- name: EventsWait :one
+SELECT EXISTS (SELECT 1 FROM msg_event WHERE target = @target AND state = 'PENDING') AS waiting;
+
+-- name: WaitingEvents :many
+-- The oldest events of a target that are not sent, without their payloads.
+SELECT event_id, flid, next_attempt_at, created_at
+FROM msg_event WHERE target = @target AND state = 'PENDING' ORDER BY event_id LIMIT @max_rows;
+
+-- name: PendingEvents :many
+-- The oldest events of a target that are not sent.
+SELECT event_id, target, msg_id, generation, flid, partition_key, event_type, state_version, kind, sndr, payload, received_at,
+       attempts, next_attempt_at
+FROM msg_event WHERE target = @target AND state = 'PENDING' ORDER BY event_id LIMIT @max_rows;
+
+-- name: EventsByID :many
+-- Of the events named, those not sent. Served by the primary key.
+SELECT event_id, target, msg_id, generation, flid, partition_key, event_type, state_version, kind, sndr, payload, received_at,
+       attempts, next_attempt_at
+FROM msg_event WHERE event_id = ANY(@ids::bigint[]) AND state = 'PENDING' ORDER BY event_id;
+
+-- name: MarkEventsSent :execrows
+-- Where each acknowledged event lies. An offset of -1 is unknown. Rows already SENT stay as they are.
+UPDATE msg_event e SET state = 'SENT', sent_at = @now, kafka_partition = x.part, kafka_offset = nullif(x.off, -1),
+    next_attempt_at = NULL, last_error = NULL
+FROM (SELECT unnest(@ids::bigint[]) AS event_id, unnest(@partitions::integer[]) AS part, unnest(@offsets::bigint[]) AS off) x
+WHERE e.event_id = x.event_id AND e.state = 'PENDING';
+
+-- name: MarkEventsSuperseded :execrows
+-- Events that a newer one of the same flight stood for.
+UPDATE msg_event e SET state = 'SENT', sent_at = @now, superseded_by = x.newer, next_attempt_at = NULL, last_error = NULL
+FROM (SELECT unnest(@ids::bigint[]) AS event_id, unnest(@newer::bigint[]) AS newer) x
+WHERE e.event_id = x.event_id AND e.state = 'PENDING';
+
+-- name: CloseDeadEvents :execrows
+-- Events that died and are older than what their flight's consumers have now: they must never go out any more, also when
+-- an operator sends the dead again. Served by msg_event_dead_idx.
+UPDATE msg_event e SET state = 'SENT', sent_at = @now, superseded_by = x.newer
+FROM (SELECT unnest(@flids::bigint[]) AS flid, unnest(@newer::bigint[]) AS newer) x
+WHERE e.target = @target AND e.state = 'DEAD' AND e.flid = x.flid AND e.event_id < x.newer;
+
+-- name: MarkEventsFailed :execrows
+-- Events the broker refused for their own fault.
+UPDATE msg_event e SET state = x.state, attempts = e.attempts + 1, next_attempt_at = x.next_attempt_at, last_error = x.last_error
+FROM jsonb_to_recordset(@rows::jsonb) AS x(event_id bigint, state text, next_attempt_at timestamptz, last_error text)
+WHERE e.event_id = x.event_id AND e.state = 'PENDING';
+
+-- name: EventBacklog :one
+-- What the metrics say of a target. Index-only on the two partial indexes, but for the time of the oldest, which is the
+-- year 1 when nothing waits.
+SELECT (SELECT count(*) FROM msg_event p WHERE p.target = @target AND p.state = 'PENDING')::bigint AS pending,
+       (SELECT count(*) FROM msg_event d WHERE d.target = @target AND d.state = 'DEAD')::bigint AS dead,
+       coalesce((SELECT o.created_at FROM msg_event o WHERE o.target = @target AND o.state = 'PENDING' ORDER BY o.event_id LIMIT 1),
+                timestamptz '0001-01-01 00:00:00+00')::timestamptz AS oldest;

@@ -1,0 +1,219 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"msgexchange/db"
+	"msgexchange/db/pgq"
+	"msgexchange/jobs/fault"
+	"msgexchange/jobs/message"
+	"msgexchange/jobs/outbox"
+)
+
+// Queued is an event that is not sent, and how its delivery stands.
+type Queued struct {
+	outbox.Event
+	Attempts    int       // tries the broker refused for the event's own fault
+	NextAttempt time.Time // zero: at once
+}
+
+// QueuedID is a Queued without its content.
+type QueuedID struct {
+	ID, FLID    int64
+	NextAttempt time.Time // zero: at once
+	CreatedAt   time.Time
+}
+
+// maxInsertBytes bounds the payloads of one INSERT, so that a schedule of thousands of flights is not held in memory twice.
+const maxInsertBytes = 4 << 20
+
+// InsertEvents puts events in, in the order given: their ids ascend in it. The row's payload is the record's value to the
+// letter, with the event's id where it has one. The caller holds PIPELINE_LOCK (O2), without which ids of two
+// transactions would mix.
+func (s *Store) InsertEvents(ctx context.Context, tx pgx.Tx, events []outbox.Event, now time.Time) error {
+	if len(events) == 0 {
+		return nil
+	}
+	ids, err := s.q.EventIDs(ctx, tx, int32(len(events)))
+	if err != nil {
+		return fmt.Errorf("number events: %w", db.Classify(err))
+	}
+	for len(events) > 0 {
+		p := pgq.InsertEventsParams{Now: now}
+		n, size := 0, 0
+		for ; n < len(events) && size < maxInsertBytes; n++ {
+			size += len(events[n].Payload)
+			appendEvent(&p, events[n].WithID(ids[n]))
+		}
+		if err := s.q.InsertEvents(ctx, tx, p); err != nil {
+			return fmt.Errorf("insert events: %w", db.Classify(err))
+		}
+		events, ids = events[n:], ids[n:]
+	}
+	return nil
+}
+
+func appendEvent(p *pgq.InsertEventsParams, e outbox.Event) {
+	p.EventIds = append(p.EventIds, e.ID)
+	p.Targets = append(p.Targets, string(e.Target))
+	p.MsgIds = append(p.MsgIds, e.Message.ID)
+	p.Generations = append(p.Generations, e.Message.Generation)
+	p.Flids = append(p.Flids, e.FLID)
+	p.PartitionKeys = append(p.PartitionKeys, e.PartitionKey)
+	p.EventTypes = append(p.EventTypes, string(e.Type))
+	p.StateVersions = append(p.StateVersions, e.StateVersion)
+	p.Kinds = append(p.Kinds, string(e.Kind))
+	p.Sndrs = append(p.Sndrs, e.SNDR)
+	p.Payloads = append(p.Payloads, string(e.Payload))
+	p.ReceivedAts = append(p.ReceivedAts, e.ReceivedAt)
+}
+
+// EventsWait says whether any event of a target is not sent, also one in backoff.
+func (s *Store) EventsWait(ctx context.Context, q db.Querier, t outbox.Target) (bool, error) {
+	ok, err := s.q.EventsWait(ctx, q, string(t))
+	return ok, db.Classify(err)
+}
+
+// PendingEvents gives the oldest events of a target that are not sent, in order.
+func (s *Store) PendingEvents(ctx context.Context, q db.Querier, t outbox.Target, limit int) ([]Queued, error) {
+	rows, err := s.q.PendingEvents(ctx, q, pgq.PendingEventsParams{Target: string(t), MaxRows: int32(limit)})
+	if err != nil {
+		return nil, fmt.Errorf("read events: %w", db.Classify(err))
+	}
+	out := make([]Queued, len(rows))
+	for i, r := range rows {
+		out[i] = queued(pgq.EventsByIDRow(r))
+	}
+	return out, nil
+}
+
+// EventsByID gives those of the events named that are not sent, in order.
+func (s *Store) EventsByID(ctx context.Context, q db.Querier, ids []int64) ([]Queued, error) {
+	rows, err := s.q.EventsByID(ctx, q, ids)
+	if err != nil {
+		return nil, fmt.Errorf("read events: %w", db.Classify(err))
+	}
+	out := make([]Queued, len(rows))
+	for i, r := range rows {
+		out[i] = queued(r)
+	}
+	return out, nil
+}
+
+func queued(r pgq.EventsByIDRow) Queued {
+	return Queued{
+		Event: outbox.Event{
+			ID: r.EventID, Target: outbox.Target(r.Target), Message: message.Position{Generation: r.Generation, ID: r.MsgID},
+			FLID: r.Flid, PartitionKey: r.PartitionKey, Type: outbox.Type(r.EventType), StateVersion: r.StateVersion,
+			Kind: message.Kind(r.Kind), SNDR: r.Sndr, Payload: r.Payload, ReceivedAt: orZero(r.ReceivedAt),
+		},
+		Attempts: int(r.Attempts), NextAttempt: orZero(r.NextAttemptAt),
+	}
+}
+
+// WaitingEvents gives the oldest events of a target that are not sent, in order, without their content.
+func (s *Store) WaitingEvents(ctx context.Context, q db.Querier, t outbox.Target, limit int) ([]QueuedID, error) {
+	rows, err := s.q.WaitingEvents(ctx, q, pgq.WaitingEventsParams{Target: string(t), MaxRows: int32(limit)})
+	if err != nil {
+		return nil, fmt.Errorf("read waiting events: %w", db.Classify(err))
+	}
+	out := make([]QueuedID, len(rows))
+	for i, r := range rows {
+		out[i] = QueuedID{ID: r.EventID, FLID: r.Flid, NextAttempt: orZero(r.NextAttemptAt), CreatedAt: r.CreatedAt}
+	}
+	return out, nil
+}
+
+// Delivered is an event that is in its topic.
+type Delivered struct {
+	ID, FLID int64
+	Place    outbox.Place
+	Older    []int64 // events of the same flight it stood for
+}
+
+// Refusal is an event the broker refused for its own fault: one more attempt is spent.
+type Refusal struct {
+	ID   int64
+	Next time.Time // zero: it is DEAD
+	Err  error
+}
+
+// MarkSent makes events SENT, and those they stood for with them. On schd it closes what is older and DEAD too: it may not go
+// out any more.
+func (s *Store) MarkSent(ctx context.Context, tx pgx.Tx, t outbox.Target, events []Delivered, now time.Time) error {
+	if len(events) == 0 {
+		return nil
+	}
+	sent := pgq.MarkEventsSentParams{Now: &now}
+	older := pgq.MarkEventsSupersededParams{Now: &now}
+	dead := pgq.CloseDeadEventsParams{Now: &now, Target: string(t)}
+	for _, e := range events {
+		sent.Ids = append(sent.Ids, e.ID)
+		sent.Partitions = append(sent.Partitions, e.Place.Partition)
+		sent.Offsets = append(sent.Offsets, e.Place.Offset)
+		older.Ids = append(older.Ids, e.Older...)
+		older.Newer = append(older.Newer, slices.Repeat([]int64{e.ID}, len(e.Older))...)
+		dead.Flids = append(dead.Flids, e.FLID)
+		dead.Newer = append(dead.Newer, e.ID)
+	}
+	if _, err := s.q.MarkEventsSent(ctx, tx, sent); err != nil {
+		return fmt.Errorf("mark events sent: %w", db.Classify(err))
+	}
+	if len(older.Ids) > 0 {
+		if _, err := s.q.MarkEventsSuperseded(ctx, tx, older); err != nil {
+			return fmt.Errorf("mark events superseded: %w", db.Classify(err))
+		}
+	}
+	if t == outbox.Schd {
+		if _, err := s.q.CloseDeadEvents(ctx, tx, dead); err != nil {
+			return fmt.Errorf("close dead events: %w", db.Classify(err))
+		}
+	}
+	return nil
+}
+
+// MarkFailed spends an attempt of each event and puts it into backoff or among the dead.
+func (s *Store) MarkFailed(ctx context.Context, tx pgx.Tx, events []Refusal) error {
+	if len(events) == 0 {
+		return nil
+	}
+	type row struct {
+		ID    int64        `json:"event_id"`
+		State outbox.State `json:"state"`
+		Next  *time.Time   `json:"next_attempt_at"`
+		Error string       `json:"last_error"`
+	}
+	rows := make([]row, len(events))
+	for i, e := range events {
+		rows[i] = row{ID: e.ID, State: outbox.Dead, Error: fault.Text(e.Err)}
+		if !e.Next.IsZero() {
+			rows[i].State, rows[i].Next = outbox.Pending, &e.Next
+		}
+	}
+	b, err := json.Marshal(rows)
+	if err != nil {
+		return fault.Wrap(fault.Infra, "mark events failed", err)
+	}
+	if _, err := s.q.MarkEventsFailed(ctx, tx, b); err != nil {
+		return fmt.Errorf("mark events failed: %w", db.Classify(err))
+	}
+	return nil
+}
+
+// EventBacklog is how a target stands.
+type EventBacklog struct {
+	Pending, Dead int64
+	Oldest        time.Time // when the oldest pending event was made; zero when there is none
+}
+
+// EventBacklog counts a target's events.
+func (s *Store) EventBacklog(ctx context.Context, q db.Querier, t outbox.Target) (EventBacklog, error) {
+	r, err := s.q.EventBacklog(ctx, q, string(t))
+	return EventBacklog{Pending: r.Pending, Dead: r.Dead, Oldest: r.Oldest}, db.Classify(err)
+}

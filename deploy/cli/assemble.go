@@ -1,0 +1,246 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/IBM/pgxpoolprometheus"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"msgexchange/db"
+	"msgexchange/db/mailbox"
+	"msgexchange/db/store"
+	"msgexchange/deploy/config"
+	"msgexchange/deploy/observe"
+	"msgexchange/jobs"
+	jobsbackfill "msgexchange/jobs/backfill"
+	"msgexchange/jobs/flight"
+	"msgexchange/jobs/inbox"
+	"msgexchange/jobs/outbox"
+	"msgexchange/jobs/sis"
+	"msgexchange/workers"
+	"msgexchange/workers/backfill"
+	"msgexchange/workers/deliver"
+	"msgexchange/workers/drain"
+	"msgexchange/workers/head"
+	"msgexchange/workers/kafka"
+	"msgexchange/workers/poll"
+)
+
+// node is everything one process is made of. It is built once, from the outside in, and closed in the other order.
+type node struct {
+	name    string
+	config  config.Config
+	build   observe.Build
+	log     *slog.Logger
+	zone    *time.Location
+	metrics *prometheus.Registry
+
+	pool    *pgxpool.Pool
+	store   *store.Store
+	mailbox *mailbox.Mailbox
+	msg     *kafka.Producer
+	schd    *kafka.Producer
+	waker   *drain.Waker
+	roles   map[jobs.Role]drain.Role
+
+	closers []func()
+}
+
+// assemble connects to our own PostgreSQL, which must be there and current, and prepares the rest, which may come later.
+func assemble(ctx context.Context, cfg config.Config, build observe.Build, log *slog.Logger) (n *node, err error) {
+	n = &node{name: newPodName(), config: cfg, build: build, log: log, metrics: observe.NewRegistry(build)}
+	defer func() {
+		if err != nil {
+			n.close()
+		}
+	}()
+	if n.zone, err = time.LoadLocation(cfg.OperationDay.Zone); err != nil {
+		return nil, fmt.Errorf("operation-day.zone: %w", err)
+	}
+	n.store = store.New(n.zone)
+	for _, open := range []func(context.Context) error{n.openPostgres, n.openMailbox, n.openKafka, n.makeRoles} {
+		if err := open(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return n, nil
+}
+
+func (n *node) close() {
+	for _, c := range slices.Backward(n.closers) {
+		c()
+	}
+}
+
+func (n *node) openPostgres(ctx context.Context) error {
+	cfg := n.config.PG
+	cfg.ApplicationName = "msgexchange/serve/" + n.name
+	pool, err := db.Open(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	n.pool = pool
+	n.closers = append(n.closers, pool.Close)
+	n.metrics.MustRegister(pgxpoolprometheus.NewCollector(pool, nil))
+	ok, detail, err := db.SchemaCurrent(ctx, pool)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return fmt.Errorf("the schema is not current: %s: run migrate up", detail)
+	}
+	inserter, err := workers.NewInserter(pool, n.log)
+	if err != nil {
+		return err
+	}
+	n.waker = drain.NewWaker(n.config.Lane, inserter)
+	return nil
+}
+
+func (n *node) openMailbox(context.Context) error {
+	c := n.config.Mailbox
+	zone, err := time.LoadLocation(c.Zone)
+	if err != nil {
+		return fmt.Errorf("mailbox.zone: %w", err)
+	}
+	n.mailbox, err = mailbox.Open(mailbox.Config{DSN: c.DSN, Zone: zone, TableIn: c.TableIn, TableOut: c.TableOut})
+	if err != nil {
+		return err
+	}
+	n.closers = append(n.closers, func() { _ = n.mailbox.Close() })
+	n.metrics.MustRegister(collectors.NewDBStatsCollector(n.mailbox.DB(), "mailbox"))
+	return nil
+}
+
+func (n *node) openKafka(context.Context) error {
+	c := n.config.Kafka
+	for _, t := range []struct {
+		topic string
+		into  **kafka.Producer
+	}{{c.MsgTopic(), &n.msg}, {c.SchdTopic(), &n.schd}} {
+		p, err := kafka.New(c, t.topic, n.log)
+		if err != nil {
+			return err
+		}
+		*t.into = p
+		n.closers = append(n.closers, func() {
+			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+			defer cancel()
+			_ = p.Close(ctx)
+		})
+	}
+	return nil
+}
+
+// makeRoles puts the five roles together. All of them, whatever this pod works: its watcher asks each what is pending.
+func (n *node) makeRoles(context.Context) error {
+	delivery, err := deliver.NewMetrics(n.metrics)
+	if err != nil {
+		return err
+	}
+	n.metrics.MustRegister(deliver.NewBacklog(n.store, n.pool, time.Now))
+	sending := func(p *kafka.Producer) deliver.Deps {
+		return deliver.Deps{Pool: n.pool, Store: n.store, Kafka: p, Metrics: delivery, Log: n.log, Now: time.Now}
+	}
+	n.roles = map[jobs.Role]drain.Role{
+		jobs.RolePoll:     n.poller(),
+		jobs.RoleHead:     n.header(),
+		jobs.RoleMsg:      deliver.NewMsg(deliver.Config{Batch: n.config.Delivery.Batch}, sending(n.msg)),
+		jobs.RoleSchd:     deliver.NewSchd(deliver.SchdConfig{FlushPeriod: n.config.Schd.FlushPeriod, FlushLimit: n.config.Schd.FlushLimit}, sending(n.schd)),
+		jobs.RoleBackfill: n.backfiller(),
+	}
+	return nil
+}
+
+func (n *node) poller() *poll.Poll {
+	p := n.config.Pipeline
+	return poll.New(poll.Config{
+		Lane: n.config.Lane, Pace: inbox.Pace{Busy: p.BusyInterval, Idle: p.PollInterval}, Batch: p.ClaimBatch,
+		MaxCommitDelay: inbox.CommitDelay(p.MaxCommitDelay), Late: inbox.Policy(p.Late), LateDetectPeriod: p.LateDetectPeriod,
+		Cutover: inbox.Cutover(p.CutoverWatermark),
+	}, poll.Deps{
+		Pool: n.pool, Store: n.store, Mailbox: n.mailbox, Server: n.mailbox, Waker: n.waker,
+		Metrics: poll.NewMetrics(n.metrics, n.pool, n.store, n.config.Lane), Log: n.log, Now: time.Now,
+	})
+}
+
+func (n *node) header() *head.Head {
+	n.metrics.MustRegister(head.NewBacklog(n.config.Lane, n.pool, n.store, time.Now))
+	c := n.config
+	return head.New(head.Config{
+		Lane: c.Lane, Batch: c.Pipeline.HeadBatch, Marks: n.live(), Shadow: !n.live(), Retry: c.Pipeline.Policy, Identity: c.Identity,
+		Decode: sis.Options{Zone: n.zone, Ignore: c.Ignore.Rules},
+		Flight: flight.Options{Zone: n.zone, CutoffHour: c.OperationDay.CutoffHour, DetachOnMasterDelete: c.Flight.FDELMaster == "detach"},
+		MsgKey: outbox.MsgKey(c.Kafka.MsgKey),
+	}, head.Deps{
+		Pool: n.pool, Store: n.store, Mailbox: n.mailbox, Waker: n.waker, Metrics: head.NewMetrics(n.metrics), Log: n.log, Now: time.Now,
+	})
+}
+
+func (n *node) backfiller() *backfill.Backfill {
+	backfill.NewMetrics(n.metrics, n.pool, n.store)
+	c, values := n.config, map[jobsbackfill.Outcome]string{}
+	for outcome, status := range c.Mailbox.StatusMap {
+		values[jobsbackfill.Outcome(outcome)] = status
+	}
+	return backfill.New(backfill.Config{
+		Batch:  c.Backfill.Batch,
+		Policy: jobsbackfill.Policy{MaxAttempts: c.Backfill.MaxAttempts, Overdue: c.Backfill.Overdue},
+		Values: jobsbackfill.Values{Processed: c.Mailbox.ProcessedValue, ByOutcome: values},
+	}, backfill.Deps{Pool: n.pool, Store: n.store, Mailbox: n.mailbox, Log: n.log, Now: time.Now})
+}
+
+// live says that this process may write to the mailbox.
+func (n *node) live() bool { return n.config.Mode == config.Live }
+
+// pod makes the part that works.
+func (n *node) pod(roles []jobs.Role) (*workers.Pod, error) {
+	return workers.New(workers.Deps{
+		Name: n.name, Lane: n.config.Lane, Pool: n.pool, Waker: n.waker, Work: n.roles, Roles: roles,
+		Drain: drain.Defaults(), Grace: n.config.ShutdownGrace - stopReserve, Log: n.log,
+	})
+}
+
+// stopReserve is what of the grace is left for closing connections after the drains have handed over.
+const stopReserve = 500 * time.Millisecond
+
+// newPodName is unique: host, process id, and a random part, for in containers every process is number 1.
+func newPodName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%s-%d-%s", host, os.Getpid(), strings.ToLower(rand.Text()[:6]))
+}
+
+// parseRoles turns the names of the command line into the roles to work and whether to serve HTTP.
+func parseRoles(names []string) (roles []jobs.Role, serveHTTP bool, err error) {
+	byName := map[string][]jobs.Role{
+		"all": jobs.AllRoles(), "http": nil, "poll": {jobs.RolePoll}, "head": {jobs.RoleHead}, "deliver": {jobs.RoleMsg, jobs.RoleSchd},
+		"backfill": {jobs.RoleBackfill}, "request": nil, "maintenance": nil,
+	}
+	var errs []error
+	for _, name := range names {
+		more, known := byName[strings.TrimSpace(name)]
+		if !known {
+			errs = append(errs, fmt.Errorf("--roles: there is no role %q", name))
+		}
+		serveHTTP = serveHTTP || name == "all" || name == "http"
+		for _, r := range more {
+			if !slices.Contains(roles, r) {
+				roles = append(roles, r)
+			}
+		}
+	}
+	return roles, serveHTTP, errors.Join(errs...)
+}

@@ -1,0 +1,77 @@
+package param_test
+
+import (
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"msgexchange/http/param"
+	"msgexchange/jobs/fault"
+)
+
+func query(t *testing.T, s string) *param.Query {
+	t.Helper()
+	v, err := url.ParseQuery(s)
+	require.NoError(t, err)
+	return param.Of(v)
+}
+
+func TestQuery(t *testing.T) {
+	t.Parallel()
+	q := query(t, "limit=7&msgId=15&from=2026-11-30T08:00:00%2B08:00&to=2026-11-30T09:00:00+08:00&operationDay=2026-11-30&class=infra&flno=%20CZ3101%20&other=x")
+	require.Equal(t, 7, q.Limit(100, 1000))
+	require.Equal(t, int64(15), q.ID("msgId"))
+	require.True(t, q.Time("from").Equal(time.Date(2026, 11, 30, 0, 0, 0, 0, time.UTC)))
+	require.True(t, q.Time("to").Equal(time.Date(2026, 11, 30, 1, 0, 0, 0, time.UTC)), "a plus that came as a space")
+	require.Equal(t, "2026-11-30", q.Day("operationDay"))
+	require.Equal(t, fault.Infra, param.Word(q, "class", fault.AllClasses()))
+	require.Equal(t, "CZ3101", q.Text("flno"))
+	require.NoError(t, q.Err())
+}
+
+func TestQuery_missing(t *testing.T) {
+	t.Parallel()
+	q := query(t, "")
+	require.Equal(t, 100, q.Limit(100, 1000))
+	require.Zero(t, q.ID("msgId"))
+	require.True(t, q.Time("from").IsZero())
+	require.Empty(t, q.Day("operationDay"))
+	require.Empty(t, param.Word(q, "class", fault.AllClasses()))
+	_, _, ok := q.Cursor()
+	require.False(t, ok)
+	require.NoError(t, q.Err())
+}
+
+func TestQuery_everyBadOneAtOnce(t *testing.T) {
+	t.Parallel()
+	q := query(t, "limit=0&msgId=-1&from=yesterday&operationDay=2026-02-30&class=bad&after=%21&flno=a%00b&mvin=%ff")
+	q.Limit(100, 1000)
+	q.ID("msgId")
+	q.Time("from")
+	q.Day("operationDay")
+	param.Word(q, "class", fault.AllClasses())
+	_, _, _ = q.Cursor()
+	q.Text("flno")
+	q.Text("mvin")
+	for _, name := range []string{"limit", "msgId", "from", "operationDay", "class", "after", "flno", "mvin"} {
+		require.ErrorContains(t, q.Err(), name+" ")
+	}
+}
+
+func TestCursor(t *testing.T) {
+	t.Parallel()
+	for _, at := range [][2]int64{{1_796_000_000_000_000, 15}, {0, 0}, {-5, 999_999_999_999}} {
+		major, minor, ok := query(t, "after="+param.Mark(at[0], at[1])).Cursor()
+		require.True(t, ok)
+		require.Equal(t, at[0], major)
+		require.Equal(t, at[1], minor)
+	}
+	for _, bad := range []string{"MS4y.", "MS4", "eC55", "MS4yIA"} { // "1." "x.y" "1.2 "
+		q := query(t, "after="+bad)
+		_, _, ok := q.Cursor()
+		require.False(t, ok, bad)
+		require.Error(t, q.Err(), bad)
+	}
+}

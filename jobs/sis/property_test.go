@@ -1,0 +1,273 @@
+package sis_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"msgexchange/jobs/fault"
+	"msgexchange/jobs/message"
+	"msgexchange/jobs/sis"
+)
+
+// anyText is text as a value has it: trimmed, not empty, whatever XML and JSON must escape.
+func anyText() *rapid.Generator[string] {
+	return rapid.StringMatching(`[A-Z0-9名行<>&"'\]\\；]([ \n\ta-zA-Z0-9名<>&"']{0,10}[A-Z0-9名；<>&"'\]])?`)
+}
+
+// anyValue is a filled value of a field.
+func anyValue(f sis.Field) *rapid.Generator[sis.Value] {
+	return rapid.Custom(func(t *rapid.T) sis.Value {
+		if f.OneOf != nil {
+			return sis.TextValue(rapid.SampledFrom(f.OneOf).Draw(t, f.Name))
+		}
+		switch f.Form {
+		case sis.FormText, sis.FormCode:
+			return sis.TextValue(anyText().Draw(t, f.Name))
+		case sis.FormID:
+			return sis.NumberValue(rapid.Int64Range(0, 999_999_999_999).Draw(t, f.Name))
+		case sis.FormInteger:
+			return sis.NumberValue(rapid.Int64().Draw(t, f.Name))
+		case sis.FormQuantity:
+			return sis.NumberValue(rapid.Int64Range(0, 127).Draw(t, f.Name))
+		case sis.FormNumber:
+			return sis.NumberValue(rapid.Int64Range(1, 127).Draw(t, f.Name))
+		case sis.FormDuration:
+			return sis.NumberValue(rapid.Int64Range(0, 99*60+99).Draw(t, f.Name))
+		case sis.FormDecimal:
+			return sis.Value{Type: sis.Decimal, Str: rapid.StringMatching(`-?[1-9][0-9]{0,8}(\.[0-9][1-9])?`).Draw(t, f.Name)}
+		case sis.FormDateTime:
+			from, to := time.Date(2000, 1, 2, 0, 0, 0, 0, time.UTC), time.Date(2099, 12, 30, 0, 0, 0, 0, time.UTC)
+			return sis.MomentValue(time.Unix(rapid.Int64Range(from.Unix()/60, to.Unix()/60).Draw(t, f.Name)*60, 0))
+		}
+		t.Fatalf("no such form %s", f.Form)
+		return sis.Value{}
+	})
+}
+
+// drawFields draws filled values; what is not mandatory may be left out. Nil when there are none.
+func drawFields(t *rapid.T, specs []sis.Field, led bool) sis.Fields {
+	var out sis.Fields
+	for i, f := range specs {
+		if led && i > 0 && out == nil {
+			break
+		}
+		if f.Mandatory || rapid.Bool().Draw(t, f.Name+"?") {
+			if out == nil {
+				out = sis.Fields{}
+			}
+			out[f.Name] = anyValue(f).Draw(t, f.Name)
+		}
+	}
+	return out
+}
+
+func drawEntries(t *rapid.T, l sis.ListSpec, schedule bool) []sis.Entry {
+	keys := rapid.SliceOfNDistinct(anyValue(l.Key), 1, 4, rapid.ID[sis.Value]).Draw(t, "keys")
+	var out []sis.Entry
+	for _, key := range keys {
+		e := sis.Entry{Key: key.Str}
+		if l.Numbered() {
+			e.Key = strconv.FormatInt(key.Num, 10)
+		}
+		e.Fields = drawFields(t, l.Fields, l.Led)
+		for n := rapid.IntRange(0, 2).Draw(t, "subs"); n > 0 && l.Sub != nil && schedule; n-- {
+			if sub := drawFields(t, l.Sub, false); sub != nil {
+				e.Sub = append(e.Sub, sub)
+			}
+		}
+		out = append(out, e)
+	}
+	slices.SortFunc(out, func(a, b sis.Entry) int {
+		if l.Numbered() && len(a.Key) != len(b.Key) {
+			return len(a.Key) - len(b.Key)
+		}
+		return strings.Compare(a.Key, b.Key)
+	})
+	return out
+}
+
+// drawList draws what a message can say of a list.
+func drawList(t *rapid.T, l sis.ListSpec, schedule bool) sis.List {
+	if rapid.IntRange(0, 4).Draw(t, "clear") == 0 && (schedule || l.Mode != sis.Patch && l.Name != "vipf") {
+		return sis.List{Clear: true}
+	}
+	return sis.List{Clear: l.Mode == sis.Replace || schedule && l.Mode != sis.Patch, Entries: drawEntries(t, l, schedule)}
+}
+
+// drawScalars draws the values of one element: filled, or all empty where that may be.
+func drawScalars(t *rapid.T, out sis.Fields, fields []sis.Field, mayClear bool) {
+	if fields[0].Group == "port" {
+		for _, f := range fields {
+			if rapid.Bool().Draw(t, f.Name+"?") {
+				out[f.Name] = rapid.OneOf(rapid.Just(sis.Value{}), anyValue(f)).Draw(t, f.Name)
+			}
+		}
+		return
+	}
+	clears := mayClear && rapid.IntRange(0, 3).Draw(t, "clear") == 0
+	for _, f := range fields {
+		switch {
+		case clears, f.Name != fields[0].Name && f.OneOf == nil && rapid.Bool().Draw(t, f.Name+" empty"):
+			out[f.Name] = sis.Value{}
+		default:
+			out[f.Name] = anyValue(f).Draw(t, f.Name)
+		}
+	}
+}
+
+// elements are the elements of the catalogue's scalars, each with its fields.
+func elements() [][]sis.Field {
+	var out [][]sis.Field
+	for _, f := range sis.ScalarSpecs() {
+		if n := len(out); n > 0 && out[n-1][0].Elem == f.Elem {
+			out[n-1] = append(out[n-1], f)
+			continue
+		}
+		out = append(out, []sis.Field{f})
+	}
+	return out
+}
+
+func drawFltr(t *rapid.T, flid int64) sis.Record {
+	r := sis.Record{FLID: flid, Fields: sis.Fields{}, Lists: map[string]sis.List{}}
+	for _, fields := range elements() {
+		if fields[0].Mandatory || rapid.Bool().Draw(t, fields[0].Elem) {
+			drawScalars(t, r.Fields, fields, !fields[0].Mandatory)
+		}
+	}
+	for _, l := range sis.ListSpecs() {
+		if rapid.IntRange(0, 2).Draw(t, l.Name) == 0 {
+			r.Lists[l.Name] = drawList(t, l, true)
+		}
+	}
+	for _, name := range rapid.SliceOfNDistinct(rapid.StringMatching(`new[a-z]`), 0, 2, rapid.ID[string]).Draw(t, "ext") {
+		if r.Ext == nil {
+			r.Ext = map[string]json.RawMessage{}
+		}
+		r.Ext[name] = json.RawMessage(rapid.SampledFrom([]string{
+			`""`, `"plain"`, `["a","b"]`, `{"a":"1","text":"x"}`, `[{"a":"1"},"b"]`, `{"kid":["x",{"deep":"er"}],"text":"y"}`,
+		}).Draw(t, "value"))
+	}
+	return r
+}
+
+func drawFlop(t *rapid.T, k *sis.Kind, flid int64) sis.Record {
+	r := sis.Record{FLID: flid, Fields: sis.Fields{}, Lists: map[string]sis.List{}, Delete: k.Mode == sis.Remove}
+	clears := k.Bond == sis.AllOrNone && rapid.Bool().Draw(t, "none")
+	for _, p := range k.Payload {
+		switch {
+		case p.List != nil:
+			if l := drawList(t, *p.List, false); !p.Lenient || len(l.Entries) > 0 {
+				r.Lists[p.List.Name] = l
+			}
+		case p.Element.Fields != nil:
+			drawScalars(t, r.Fields, p.Element.Fields, p.Empty == sis.Clear && k.Bond == sis.Loose)
+		}
+	}
+	if clears {
+		for name := range r.Fields {
+			r.Fields[name] = sis.Value{}
+		}
+	}
+	return r
+}
+
+func drawMessage(t *rapid.T) sis.Message {
+	kinds := slices.Collect(sis.Catalogue())
+	k := rapid.SampledFrom(kinds).Draw(t, "kind")
+	m := sis.Message{Spec: k, Meta: message.Meta{
+		SNDR: anyText().Draw(t, "sndr"), SEQN: rapid.Int64Range(0, 999_999).Draw(t, "seqn"), TYPE: k.TYPE, STYP: k.STYP,
+		DTTM: time.Unix(rapid.Int64Range(0, 4_000_000_000).Draw(t, "dttm"), 0),
+	}}
+	for i := range rapid.IntRange(1, 3).Draw(t, "records") {
+		if k.TYPE == sis.TypeFLOP {
+			m.Records = append(m.Records, drawFlop(t, k, int64(i)))
+		} else {
+			m.Records = append(m.Records, drawFltr(t, int64(i)))
+		}
+	}
+	return m
+}
+
+// TestDecodeOfEncodeIsTheSame: whatever a message can say.
+func TestDecodeOfEncodeIsTheSame(t *testing.T) {
+	t.Parallel()
+	zone := shanghai(t)
+	rapid.Check(t, func(t *rapid.T) {
+		m := drawMessage(t)
+		text := sis.Encode(m, zone)
+		again, err := sis.Decode(text, sis.Options{Zone: zone})
+		require.NoError(t, err, "%s", text)
+		again.Hash = m.Hash
+		require.Empty(t, cmp.Diff(m, again), "%s", text)
+		require.True(t, json.Valid(sis.RenderDecoded(m, nil, zone)))
+	})
+}
+
+// TestLayoutDoesNotMatter: white space, comments, unknown elements and the order of children change nothing (Q19, rule 8).
+func TestLayoutDoesNotMatter(t *testing.T) {
+	t.Parallel()
+	zone := shanghai(t)
+	rapid.Check(t, func(t *rapid.T) {
+		m := drawMessage(t)
+		text := string(sis.Encode(m, zone))
+		filler := rapid.SampledFrom([]string{"\n\t", "<!-- c -->", "<?pi x?>", " \r\n "}).Draw(t, "filler")
+		spaced := strings.ReplaceAll(text, "><", ">"+filler+"<")
+		again, err := sis.Decode([]byte(spaced), sis.Options{Zone: zone})
+		require.NoError(t, err, "%s", spaced)
+		again.Hash = m.Hash
+		require.Empty(t, cmp.Diff(m, again), "%s", spaced)
+	})
+}
+
+// FuzzDecode: no text panics, every error has a class of the dictionary, and what was read is written and read the same.
+func FuzzDecode(f *testing.F) {
+	zone := shanghai(f)
+	for _, seed := range []string{
+		msg(goodMeta + goodBody), fltr(`<PSDT PSNO="1"><PSST>208</PSST></PSDT><NEW A="1">x<B/></NEW>`), msg(meta("LDM-NONE")),
+		msg(meta("FLOP-DELY") + `<FLOP><FLID>1</FLID><DELY CODE="A" DURA="9999">x</DELY><DELY/></FLOP>`), schd("<RECS>0</RECS>"),
+		msg(meta("FLOP-PORT") + `<FLOP><FLID>1</FLID><PORT><POID>O</POID></PORT></FLOP>`), "<MSG>&#xD800;</MSG>", "<![CDATA[]]>", "<!DOCTYPE x>",
+		"<?xml version='1.0' encoding='GBK'?>" + msg(goodMeta+goodBody) + "</MSG>",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		m, err := sis.Decode(text, sis.Options{Zone: zone, Ignore: siteRules()})
+		if err != nil {
+			require.Contains(t, []fault.Class{fault.Malformed, fault.Protocol, fault.Unsupported}, fault.Of(err))
+		}
+		require.True(t, json.Valid(sis.RenderDecoded(m, err, zone)))
+		if err != nil || m.Ignored != "" {
+			return
+		}
+		require.NoError(t, sis.WellFormed(text))
+		again, err := sis.Decode(sis.Encode(m, zone), sis.Options{Zone: zone})
+		require.NoError(t, err)
+		again.Hash = m.Hash
+		require.Empty(t, cmp.Diff(m, again))
+	})
+}
+
+// FuzzTextOf: whatever bytes and label, the text is UTF-8 without a byte order mark, or it is refused.
+func FuzzTextOf(f *testing.F) {
+	f.Add([]byte(chinese("GBK")), "")
+	f.Add([]byte{0xFF, 0xFE, 0x3C, 0x00}, "utf-16")
+	f.Add([]byte("\xd0\xd0"), "gbk")
+	f.Fuzz(func(t *testing.T, raw []byte, label string) {
+		text, err := sis.TextOf(raw, label)
+		if err != nil {
+			require.Equal(t, fault.Malformed, fault.Of(err))
+			return
+		}
+		require.True(t, bytes.Equal(text, bytes.ToValidUTF8(text, nil)))
+	})
+}

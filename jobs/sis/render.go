@@ -1,0 +1,97 @@
+package sis
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"msgexchange/jobs/fault"
+	"msgexchange/jobs/message"
+)
+
+// The outcomes of the command decode (contract §2) that are not a fault class.
+const (
+	outcomeOK      = "OK"
+	outcomeIgnored = "IGNORED"
+)
+
+// RenderDecoded is what the command decode prints of what Decode gave, as one JSON object (contract §2):
+//
+//	{"outcome":"OK","kind":"FLOP-PSDT","meta":{…},"body":{"records":[{"flid":1,"psdt":[…]}]}}
+//	{"outcome":"PROTOCOL","kind":"FLOP-PSDT","meta":{…},"error":"…"}
+//
+// In a record a cleared value is null and a cleared list is []. A nil zone is UTC.
+func RenderDecoded(m Message, err error, zone *time.Location) []byte {
+	zone = Options{Zone: zone}.zone()
+	outcome := outcomeOK
+	switch {
+	case err != nil:
+		outcome = string(fault.Of(err))
+	case m.Ignored != "":
+		outcome = outcomeIgnored
+	}
+	dst := appendQuoted(appendName([]byte{'{'}, "outcome"), outcome)
+	if m.Meta != (message.Meta{}) {
+		dst = appendQuoted(appendName(dst, "kind"), string(m.Meta.Kind()))
+		dst = appendMeta(appendName(dst, "meta"), m.Meta, zone)
+	}
+	switch outcome {
+	case outcomeOK:
+		dst = appendBody(appendName(dst, "body"), m, zone)
+	case outcomeIgnored:
+		dst = appendQuoted(appendName(dst, "error"), "ignored:"+m.Ignored)
+	default:
+		dst = appendQuoted(appendName(dst, "error"), fault.Text(err))
+	}
+	return append(dst, '}')
+}
+
+func appendMeta(dst []byte, m message.Meta, zone *time.Location) []byte {
+	dst = appendQuoted(appendName(append(dst, '{'), "sndr"), m.SNDR)
+	dst = strconv.AppendInt(appendName(dst, "seqn"), m.SEQN, 10)
+	dst = AppendJSON(appendName(dst, "dttm"), MomentValue(m.DTTM), zone)
+	dst = appendQuoted(appendName(dst, "type"), m.TYPE)
+	dst = appendQuoted(appendName(dst, "styp"), m.STYP)
+	return append(dst, '}')
+}
+
+func appendBody(dst []byte, m Message, zone *time.Location) []byte {
+	dst = append(appendName(append(dst, '{'), "records"), '[')
+	for i := range m.Records {
+		dst = appendRecord(separate(dst), &m.Records[i], zone)
+	}
+	return append(dst, ']', '}')
+}
+
+func appendRecord(dst []byte, r *Record, zone *time.Location) []byte {
+	dst = strconv.AppendInt(appendName(append(dst, '{'), "flid"), r.FLID, 10)
+	if r.Delete {
+		dst = append(appendName(dst, "delete"), "true"...)
+	}
+	dst = appendScalars(dst, r.Fields, zone)
+	for i := range wire.lists {
+		l, ok := r.Lists[wire.lists[i].Name]
+		if !ok {
+			continue
+		}
+		dst = append(appendName(dst, wire.lists[i].Name), '[')
+		for _, e := range l.Entries {
+			dst = AppendEntry(separate(dst), &wire.lists[i], e, zone)
+		}
+		dst = append(dst, ']')
+	}
+	if len(r.Ext) > 0 {
+		dst = appendExt(appendName(dst, "ext"), r.Ext)
+	}
+	return append(dst, '}')
+}
+
+func appendExt(dst []byte, ext map[string]json.RawMessage) []byte {
+	dst = append(dst, '{')
+	for _, name := range slices.Sorted(maps.Keys(ext)) {
+		dst = append(appendName(dst, name), ext[name]...)
+	}
+	return append(dst, '}')
+}

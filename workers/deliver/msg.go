@@ -1,0 +1,51 @@
+package deliver
+
+import (
+	"context"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"msgexchange/db/lease"
+	"msgexchange/db/store"
+	"msgexchange/jobs/outbox"
+	"msgexchange/workers/drain"
+)
+
+// Msg is the role msg: every event, oldest first. An event in backoff stops the target: nothing behind it is sent.
+type Msg struct {
+	courier
+	batch int
+}
+
+// NewMsg makes the role.
+func NewMsg(c Config, d Deps) *Msg {
+	return &Msg{courier: newCourier(d, outbox.Msg, c.Batch), batch: c.Batch}
+}
+
+// Step delivers one batch.
+func (m *Msg) Step(ctx context.Context, f *lease.Fence) (drain.Next, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	waiting, err := m.Pending(ctx, m.Pool)
+	if err != nil || !waiting {
+		return drain.Next{}, err
+	}
+	events, err := m.fetch(ctx, f, func(tx pgx.Tx) ([]store.Queued, error) { return m.Store.PendingEvents(ctx, tx, m.target, m.batch) })
+	if err != nil || len(events) == 0 {
+		return drain.Next{}, err
+	}
+	now := m.Now()
+	ready := slices.IndexFunc(events, func(e store.Queued) bool { return e.NextAttempt.After(now) })
+	if ready == 0 {
+		return drain.Next{Wait: events[0].NextAttempt.Sub(now)}, nil
+	}
+	if ready > 0 {
+		events = events[:ready]
+	}
+	batch := make([]parcel, len(events))
+	for i, e := range events {
+		batch[i].Queued = e
+	}
+	return m.deliver(ctx, f, batch)
+}
