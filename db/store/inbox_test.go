@@ -119,7 +119,7 @@ func TestDebtQueriesUseTheirIndex(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
 	_, err := pool.Exec(t.Context(), `INSERT INTO proc_state (msg_id, state, created_at, updated_at, finished_at, backfill_at, backfill_next_at)
-		SELECT g, 'SUCCEEDED', $1, $1, $1, CASE WHEN g % 5000 > 0 THEN $1 END, CASE WHEN g % 5000 = 0 THEN $1 END FROM generate_series(1, 100000) g`, at)
+		SELECT g, 'SUCCEEDED', a, a, a, CASE WHEN g % 5000 > 0 THEN a END, CASE WHEN g % 5000 = 0 THEN a END FROM generate_series(1, 100000) g, (SELECT $1::timestamptz AS a) x`, at)
 	require.NoError(t, err)
 	_, err = pool.Exec(t.Context(), "ANALYZE proc_state")
 	require.NoError(t, err)
