@@ -62,16 +62,6 @@ func ParseJSON(t Type, raw json.RawMessage) (Value, error) {
 	return Value{}, fmt.Errorf("no value of type %s is written as %s", t, quoted(string(raw)))
 }
 
-// unquote reads a JSON string. Most have nothing to unescape, and encoding/json would take ten times as long over them.
-func unquote(raw json.RawMessage) (string, error) {
-	if n := len(raw); n >= 2 && raw[0] == '"' && raw[n-1] == '"' && !bytes.ContainsAny(raw[1:n-1], `"\`) {
-		return string(raw[1 : n-1]), nil
-	}
-	var s string
-	err := json.Unmarshal(raw, &s)
-	return s, err
-}
-
 // AppendScalars appends the single values among f as one JSON object in catalogue order, groups nested (contract §8.2); an
 // Empty one is null.
 func AppendScalars(dst []byte, f Fields, zone *time.Location) []byte {
@@ -182,6 +172,16 @@ func separate(dst []byte) []byte {
 // appendName appends the name of a member, after a comma where one belongs.
 func appendName(dst []byte, name string) []byte {
 	return append(appendQuoted(separate(dst), name), ':')
+}
+
+// unquote reads a JSON string. Most have nothing to unescape, and encoding/json would take ten times as long over them.
+func unquote(raw json.RawMessage) (string, error) {
+	if n := len(raw); n >= 2 && raw[0] == '"' && raw[n-1] == '"' && !bytes.ContainsAny(raw[1:n-1], `"\`) {
+		return string(raw[1 : n-1]), nil
+	}
+	var s string
+	err := json.Unmarshal(raw, &s)
+	return s, err
 }
 
 // appendQuoted appends s as a JSON string. It leaves <, > and & as they are, which encoding/json alone does not.
