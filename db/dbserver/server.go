@@ -69,7 +69,7 @@ type Server struct {
 	engine   engine
 	opts     Options
 	dir      string
-	temp     bool
+	temp     *tempDir // nil when the folder is kept
 	port     int
 	password string
 	user     *account
@@ -106,10 +106,10 @@ func start(ctx context.Context, e engine, binDir string, opts Options) (_ *Serve
 // prepare makes folder, password and cluster, as far as they are not there.
 func (s *Server) prepare(ctx context.Context) (err error) {
 	if s.dir == "" {
-		s.temp = true
-		if s.dir, err = os.MkdirTemp("", "msgx-"+s.engine.name()+"-"); err != nil {
+		if s.temp, err = newTempDir(s.engine.name()); err != nil {
 			return err
 		}
+		s.dir = s.temp.path
 	}
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return err
@@ -242,10 +242,12 @@ func (s *Server) end(sig syscall.Signal) error {
 }
 
 func (s *Server) discard() error {
-	if !s.temp {
+	if s.temp == nil {
 		return nil
 	}
-	return os.RemoveAll(s.dir)
+	temp := s.temp
+	s.temp = nil
+	return temp.remove()
 }
 
 // give makes the unprivileged user the owner of path and everything below it.

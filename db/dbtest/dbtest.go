@@ -81,7 +81,8 @@ func (s *server) stop() error {
 //
 //	func TestMain(m *testing.M) { os.Exit(dbtest.Run(m)) }
 //
-// A package without it works too; its servers are then killed when the process ends, and leave their folders behind.
+// A package without it works too; its servers are then killed when the process ends, and the next start
+// removes their folders.
 func Run(m *testing.M) int {
 	code := m.Run()
 	shared.rolled.close()
