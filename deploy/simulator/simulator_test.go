@@ -75,7 +75,7 @@ func TestScheduleHasTheFlightsAskedFor(t *testing.T) {
 		g := stream(t, Options{Seed: 5, Flights: flights})
 		m := nextOf(g, "SCHD-DNLD")
 		require.Equal(t, flights, strings.Count(m.Text, "<FLTR>"))
-		require.False(t, strings.Contains(nextOf(g, "SCHD-DNLD").Text, "<SODT>30NOV26"), "the next day's schedule follows")
+		require.NotContains(t, nextOf(g, "SCHD-DNLD").Text, "<SODT>30NOV26", "the next day's schedule follows")
 	}
 }
 

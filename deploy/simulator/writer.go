@@ -152,7 +152,7 @@ func (r *run) due(ctx context.Context) (int, error) {
 		}
 		elapsed := now.Sub(r.start)
 		if ctx.Err() != nil || r.For > 0 && elapsed >= r.For || r.Count > 0 && r.taken >= r.Count {
-			return 0, nil
+			return 0, nil //nolint:nilerr // being told to end is no failure
 		}
 		due := maxBatchRows
 		if r.Rate > 0 {
