@@ -57,7 +57,7 @@ setup: ## get PostgreSQL and MariaDB for the tests if they are missing
 
 .PHONY: lint
 lint: ## check style, imports and shape
-	$(GOLANGCI_LINT) run -c .ci/golangci.yml
+	$(GOLANGCI_LINT) run --allow-parallel-runners -c .ci/golangci.yml
 	.ci/shape
 
 .PHONY: fmt
