@@ -238,7 +238,7 @@ func appendColumns(dst []byte, specs []sis.Field, fields sis.Fields, zone *time.
 }
 
 // appendExt writes what the catalogue does not know byte for byte as it came.
-func appendExt(dst []byte, ext object) []byte {
+func appendExt(dst []byte, ext map[string]json.RawMessage) []byte {
 	dst = append(dst, '{')
 	for _, name := range slices.Sorted(maps.Keys(ext)) {
 		dst = sis.AppendJSON(dst, sis.TextValue(name), nil)

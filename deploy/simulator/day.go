@@ -26,8 +26,10 @@ const planned = 6 * time.Hour
 // openDay puts a day on the queue: its reference lists, then its schedule, from which everything else follows.
 func (g *Generator) openDay(start time.Time) {
 	at := start.Add(-planned)
-	for i, list := range g.airport.lists() {
-		g.after(at.Add(time.Duration(i)*time.Second-time.Minute), func() *draft { return &list })
+	if g.Lists {
+		for i, list := range g.airport.lists() {
+			g.after(at.Add(time.Duration(i)*time.Second-time.Minute), func() *draft { return &list })
+		}
 	}
 	g.after(at, func() *draft {
 		d := &day{Generator: g, start: start, free: make([]time.Time, len(g.airport.stands))}

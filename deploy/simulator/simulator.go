@@ -20,6 +20,8 @@ type Options struct {
 	Day time.Time
 	// Zone is the airport's. Default UTC+8.
 	Zone *time.Location
+	// Lists says that the lists of statuses, stands and airbridges (STTS, SLST, ABDG DNLD) come before each schedule.
+	Lists bool
 }
 
 // maxFlights keeps a day's schedule, at 1.3 kB a flight, below the 10 MB a message may have.
@@ -65,8 +67,7 @@ type Generator struct {
 	last      map[int]*flight // arrivals that stayed the night, by service
 }
 
-// New prepares the stream of a first day and all that follow. The first messages are the day's reference lists and its
-// SCHD-DNLD, dated the evening before.
+// New prepares the stream of a first day and all that follow. It begins with the day's SCHD-DNLD, dated the evening before.
 func New(o Options) (*Generator, error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {

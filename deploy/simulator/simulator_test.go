@@ -28,8 +28,8 @@ func stream(t testing.TB, o Options) *Generator {
 
 func TestSameOptionsSameBytes(t *testing.T) {
 	t.Parallel()
-	a, b := stream(t, Options{Seed: 7}), stream(t, Options{Seed: 7})
-	for range 15_000 { // more than a day
+	a, b := stream(t, Options{Seed: 7, Lists: true}), stream(t, Options{Seed: 7, Lists: true})
+	for range 12_000 { // more than a day
 		require.Equal(t, a.Next(), b.Next())
 	}
 }
@@ -37,11 +37,7 @@ func TestSameOptionsSameBytes(t *testing.T) {
 func TestOtherSeedOtherStream(t *testing.T) {
 	t.Parallel()
 	a, b := stream(t, Options{Seed: 1}), stream(t, Options{Seed: 2})
-	for range 4 {
-		a.Next()
-		b.Next()
-	}
-	require.NotEqual(t, a.Next().Text, b.Next().Text)
+	require.False(t, a.Next().Text == b.Next().Text)
 }
 
 func TestBadOptions(t *testing.T) {
@@ -99,7 +95,7 @@ func TestEveryKindComes(t *testing.T) {
 		FLOP-DELY FLOP-EGSR FLOP-EGST FLOP-EOBT FLOP-ESTT FLOP-EXSS FLOP-FDEL FLOP-FDIV FLOP-FINT FLOP-FLAB FLOP-FRET FLOP-FTSS
 		FLOP-GTDT FLOP-HNAG FLOP-IEST FLOP-LACL FLOP-MAXP FLOP-NAAT FLOP-NEAT FLOP-PADT FLOP-PEDT FLOP-PORT FLOP-PSDT FLOP-PSHT
 		FLOP-REMC FLOP-RENO FLOP-RUNW FLOP-SRVT FLOP-STND FLOP-TAOP FLOP-TIPT FLOP-TOBT FLOP-VIPF FLOP-VIPP`)
-	g := stream(t, Options{Seed: 1})
+	g := stream(t, Options{Seed: 1, Lists: true})
 	seen := map[message.Kind]bool{}
 	for range 40_000 {
 		seen[g.Next().Kind] = true
@@ -143,7 +139,7 @@ func TestNothingIsSaidAboutDeletedFlights(t *testing.T) {
 	t.Parallel()
 	g := stream(t, Options{Seed: 11})
 	gone := map[string]bool{}
-	for range 30_000 {
+	for range 15_000 {
 		m := g.Next()
 		_, rest, found := strings.Cut(m.Text, "<FLOP>\n    <FLID>")
 		if !found {
