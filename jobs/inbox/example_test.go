@@ -15,11 +15,11 @@ func ExampleAdvance() {
 	cursor := inbox.Cursor{W: 1, Step: 1}
 
 	look := []inbox.Row{{ID: 2}, {ID: 4}}
-	plan := inbox.Advance(cursor, look, 50, delay, now)
+	plan := inbox.Advance(cursor, look, inbox.Limits{Take: 50, Delay: delay}, now)
 	fmt.Println("take", len(plan.Take), "W", plan.Cursor.W, "missing", plan.Cursor.Holes[0].Range)
 
 	look = []inbox.Row{{ID: 4}}
-	plan = inbox.Advance(plan.Cursor, look, 50, delay, now.Add(5*time.Minute))
+	plan = inbox.Advance(plan.Cursor, look, inbox.Limits{Take: 50, Delay: delay}, now.Add(5*time.Minute))
 	fmt.Println("take", len(plan.Take), "W", plan.Cursor.W, "passed", plan.Released[0].Range)
 
 	late, _ := inbox.Late(plan.Released, []inbox.Row{{ID: 3}})
