@@ -67,7 +67,7 @@ func (w *world) report(ctx context.Context) {
 	tick := time.NewTicker(period)
 	defer tick.Stop()
 	start := time.Now()
-	var before reading
+	before := reading{at: start}
 	for {
 		select {
 		case <-ctx.Done():
@@ -99,10 +99,7 @@ func (r reading) line(before reading, elapsed, duration time.Duration) string {
 		progress += "/" + duration.String()
 	}
 	processed, was := r.watermark-int64(r.unfinished), before.watermark-int64(before.unfinished)
-	rate := 0.0
-	if !before.at.IsZero() {
-		rate = float64(processed-was) / r.at.Sub(before.at).Seconds()
-	}
+	rate := float64(processed-was) / r.at.Sub(before.at).Seconds()
 	head := "idle"
 	if r.head > 0 {
 		head = fmt.Sprint(r.head)
