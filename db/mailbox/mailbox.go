@@ -92,7 +92,8 @@ func driverConfig(dsn string, zone *time.Location) (*mysql.Config, error) {
 	cfg.RejectReadOnly = true // a demoted primary: drop the connection and find the new one (K15)
 	cfg.InterpolateParams = true
 	cfg.MultiStatements = false
-	cfg.MaxAllowedPacket = 0 // ask the server, so that too large a text is refused here and the connection lives on
+	cfg.Logger = &mysql.NopLogger{} // what it has to say comes back as errors too
+	cfg.MaxAllowedPacket = 0        // ask the server, so that too large a text is refused here and the connection lives on
 	cfg.Timeout = cmp.Or(cfg.Timeout, dialTimeout)
 	cfg.ReadTimeout = cmp.Or(cfg.ReadTimeout, ioTimeout)
 	cfg.WriteTimeout = cmp.Or(cfg.WriteTimeout, ioTimeout)

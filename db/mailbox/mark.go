@@ -3,6 +3,7 @@ package mailbox
 import (
 	"context"
 	"database/sql"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -16,6 +17,9 @@ const (
 	maxCodeLetters = 4
 	maxMediumInt   = 1<<23 - 1
 )
+
+// marksPerStatement bounds one UPDATE: the server walks its CASE from the front for each row.
+const marksPerStatement = 50
 
 // Mark writes the processed marks at moment at and gives one answer for each, in the order of marks. Rows that are marked
 // stay as they are. An error means that the mailbox could not be asked at all; then nothing is known of any row.
@@ -81,8 +85,8 @@ func (m *Mailbox) markAll(ctx context.Context, marks []backfill.Mark, at time.Ti
 			due = append(due, k)
 		}
 	}
-	if len(due) > 0 {
-		stmt, args := markStatement(t.in, due, at)
+	for part := range slices.Chunk(due, marksPerStatement) {
+		stmt, args := markStatement(t.in, part, at)
 		if _, err := tx.ExecContext(ctx, stmt, args...); err != nil {
 			return nil, classify(op, err)
 		}
@@ -116,7 +120,7 @@ func readMarks(ctx context.Context, tx *sql.Tx, table string, marks []backfill.M
 	return out, rows.Err()
 }
 
-// markStatement writes all marks at once, each row its own values; a SUBSYSTEM column that has a value keeps it.
+// markStatement writes marks at once, each row its own values; a SUBSYSTEM column that has a value keeps it.
 func markStatement(table string, marks []backfill.Mark, at time.Time) (string, []any) {
 	columns := []struct {
 		name  string

@@ -30,7 +30,7 @@ func event(target outbox.Target, msg, flid, version int64) outbox.Event {
 }
 
 // at is a moment PostgreSQL keeps to the digit.
-var at = time.Date(2026, 11, 30, 9, 3, 11, 123456000, time.UTC) //nolint:gochecknoglobals // a constant
+var at = time.Date(2026, 11, 30, 9, 3, 11, 123456000, time.UTC)
 
 func TestInsertEventsKeepsOrderAndContent(t *testing.T) {
 	t.Parallel()

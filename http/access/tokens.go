@@ -106,7 +106,7 @@ func (t *Tokens) read() error {
 	if err != nil {
 		return err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	t.version = version
 	list, err := parseTokens(f)
 	if err != nil {

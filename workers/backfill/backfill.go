@@ -41,7 +41,7 @@ type Config struct {
 const (
 	// markTimeout bounds the writing of one batch, and claim outlives it: while a mark may still be written, its message
 	// stays claimed.
-	markTimeout = 30 * time.Second
+	markTimeout = 10 * time.Second
 	claim       = 2 * markTimeout
 	// longestSleep bounds a pause, so that a debt made due by an operator is seen.
 	longestSleep = 15 * time.Second

@@ -76,8 +76,10 @@ func Defaults() Config {
 	}
 }
 
-// MsgTopic and SchdTopic are the full names of the topics.
-func (c Config) MsgTopic() string  { return c.TopicPrefix + c.TopicMsg }
+// MsgTopic is the full name of the topic of changes.
+func (c Config) MsgTopic() string { return c.TopicPrefix + c.TopicMsg }
+
+// SchdTopic is the full name of the topic of states.
 func (c Config) SchdTopic() string { return c.TopicPrefix + c.TopicSchd }
 
 // Validate reports every problem at once. It reads no file; that is New.
@@ -139,9 +141,8 @@ func validTopic(name string) bool {
 	if name == "" || len(name) > maxTopicBytes || name == "." || name == ".." {
 		return false
 	}
-	return !strings.ContainsFunc(name, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r))
-	})
+	const allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
+	return !strings.ContainsFunc(name, func(r rune) bool { return !strings.ContainsRune(allowed, r) })
 }
 
 // clientID is how brokers name us in their logs and quotas.

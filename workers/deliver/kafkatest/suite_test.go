@@ -34,20 +34,20 @@ func TestMemory(t *testing.T) {
 	})
 }
 
+const partitions = 6
+
 func TestProducer(t *testing.T) {
 	kafkatest.Run(t, func(t *testing.T) kafkatest.Bench {
-		const topic, partitions = "msg", 6
+		t.Helper()
+		const topic = "msg"
 		c, err := kfake.NewCluster(kfake.NumBrokers(2), kfake.SeedTopics(partitions, topic))
 		require.NoError(t, err)
 		t.Cleanup(c.Close)
 		cfg := kafka.Defaults()
 		cfg.Brokers, cfg.RequestTimeout, cfg.SendTimeout = c.ListenAddrs(), 300*time.Millisecond, time.Second
-		p, err := kafka.New(cfg, topic, slog.New(slog.DiscardHandler))
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, p.Close(context.Background())) })
 		var away *kfake.FaultHandle
 		return kafkatest.Bench{
-			Kafka: p, TooLarge: outbox.Record{Value: bytes.Repeat([]byte("x"), 2<<20)},
+			Kafka: producer(t, cfg, topic), TooLarge: tooLarge(),
 			Away: func(gone bool) {
 				if gone {
 					away = c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce, kmsg.Metadata, kmsg.ListOffsets}, Topic: topic, Count: -1})
@@ -55,24 +55,47 @@ func TestProducer(t *testing.T) {
 					away.Remove()
 				}
 			},
-			Records: func(t *testing.T) map[int32][]outbox.Record { return consume(t, c, topic, partitions) },
+			Records: func(t *testing.T) map[int32][]outbox.Record { t.Helper(); return consume(t, cfg.Brokers, topic) },
 		}
 	})
 }
 
-func consume(t *testing.T, c *kfake.Cluster, topic string, partitions int32) map[int32][]outbox.Record {
+func producer(t *testing.T, cfg kafka.Config, topic string) *kafka.Producer {
 	t.Helper()
-	cl, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...), kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	p, err := kafka.New(cfg, topic, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, p.Close(context.Background())) })
+	return p
+}
+
+func tooLarge() outbox.Record { return outbox.Record{Value: bytes.Repeat([]byte("x"), 2<<20)} }
+
+// consume reads a topic from its start to the end it has now.
+func consume(t *testing.T, brokers []string, topic string) map[int32][]outbox.Record {
+	t.Helper()
+	cl, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	require.NoError(t, err)
 	defer cl.Close()
-	want := 0
-	for p := range partitions {
-		want += int(c.PartitionInfo(topic, p).HighWatermark)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
+	ask := kmsg.NewPtrListOffsetsRequest()
+	ends := kmsg.NewListOffsetsRequestTopic()
+	ends.Topic = topic
+	for p := range int32(partitions) {
+		end := kmsg.NewListOffsetsRequestTopicPartition()
+		end.Partition, end.Timestamp = p, -1
+		ends.Partitions = append(ends.Partitions, end)
+	}
+	ask.Topics = append(ask.Topics, ends)
+	want := int64(0)
+	for _, shard := range cl.RequestSharded(ctx, ask) {
+		require.NoError(t, shard.Err)
+		for _, p := range shard.Resp.(*kmsg.ListOffsetsResponse).Topics[0].Partitions {
+			want += p.Offset
+		}
+	}
 	out := make(map[int32][]outbox.Record)
-	for got := 0; got < want; {
+	for got := int64(0); got < want; {
 		fetches := cl.PollFetches(ctx)
 		require.NoError(t, ctx.Err())
 		fetches.EachRecord(func(r *kgo.Record) {
