@@ -4,6 +4,7 @@ package demo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -31,9 +32,10 @@ type mailboxServer struct {
 }
 
 // startMailbox starts the server; the caller closes it.
-func startMailbox() (*mailboxServer, error) {
+func startMailbox(ctx context.Context) (*mailboxServer, error) {
 	logrus.SetOutput(io.Discard) // the engine logs each connection, and knows no other logger
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("demo: mailbox: %w", err)
 	}
@@ -52,9 +54,7 @@ func startMailbox() (*mailboxServer, error) {
 }
 
 func (m *mailboxServer) close() error {
-	err := m.server.Close()
-	<-m.done
-	return err
+	return errors.Join(m.server.Close(), <-m.done)
 }
 
 // marked says how many messages there are and how many of them carry the processed mark.

@@ -19,7 +19,7 @@ import (
 
 func setup(t *testing.T) (*mailboxServer, *mailbox.Mailbox) {
 	t.Helper()
-	s, err := startMailbox()
+	s, err := startMailbox(t.Context())
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.close()) })
 	box, err := mailbox.Open(mailbox.Config{DSN: s.dsn, Zone: time.FixedZone("", 8*60*60)})

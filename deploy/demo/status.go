@@ -83,8 +83,8 @@ func (w *world) report(ctx context.Context) {
 		}
 		line := now.line(before, now.at.Sub(start), w.Duration)
 		if w.Terminal {
-			const back, clear = "\r", "\x1b[K"
-			fmt.Fprint(w.Err, back, line, clear)
+			const back, clearRest = "\r", "\x1b[K"
+			fmt.Fprint(w.Err, back, line, clearRest)
 		} else {
 			fmt.Fprintln(w.Err, line)
 		}

@@ -174,8 +174,8 @@ func newDatabase(ctx context.Context, admin string) (dsn string, err error) {
 	return u.String(), nil
 }
 
-func (w *world) startMailbox(context.Context, string) (err error) {
-	if w.mailbox, err = startMailbox(); err != nil {
+func (w *world) startMailbox(ctx context.Context, _ string) (err error) {
+	if w.mailbox, err = startMailbox(ctx); err != nil {
 		return err
 	}
 	w.onClose(w.mailbox.close)

@@ -151,7 +151,7 @@ func (r *run) due(ctx context.Context) (int, error) {
 			return 0, err
 		}
 		elapsed := now.Sub(r.start)
-		if ctx.Err() != nil || r.For > 0 && elapsed >= r.For || r.Count > 0 && r.taken >= r.Count {
+		if r.over(ctx, elapsed) {
 			return 0, nil
 		}
 		due := maxBatchRows
@@ -166,6 +166,11 @@ func (r *run) due(ctx context.Context) (int, error) {
 		}
 		r.wait(ctx, now)
 	}
+}
+
+// over says that nothing more is to be written.
+func (r *run) over(ctx context.Context, elapsed time.Duration) bool {
+	return ctx.Err() != nil || r.For > 0 && elapsed >= r.For || r.Count > 0 && r.taken >= r.Count
 }
 
 // wait sleeps until the next message or late commit is due, or it is over.
