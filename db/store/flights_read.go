@@ -116,7 +116,7 @@ func readEntry(spec *sis.ListSpec, s *scanner) (sis.Entry, error) {
 	e := sis.Entry{Fields: make(sis.Fields, len(spec.Fields))}
 	err := s.object(func(name []byte) error {
 		switch {
-		case string(name) == spec.Key.Name:
+		case string(name) == spec.Key.JSON:
 			return readKey(&e, spec, s.value())
 		case string(name) == subColumn && spec.Sub != nil && s.peek() == '[':
 			return s.array(func() error {
@@ -144,7 +144,7 @@ func readKey(e *sis.Entry, spec *sis.ListSpec, text []byte) error {
 
 func readColumn(fields sis.Fields, specs []sis.Field, name, text []byte) error {
 	for i := range specs {
-		if column(&specs[i]) == string(name) {
+		if specs[i].JSON == string(name) {
 			return readValue(fields, &specs[i], text)
 		}
 	}
@@ -169,16 +169,5 @@ func unquote(name []byte) (string, error) {
 	return v.Str, err
 }
 
-// subColumn holds the entries inside an entry of VIPF.
+// subColumn holds the entries inside an entry of VIPF, under sis' name for them.
 const subColumn = "vipt"
-
-// column is where a field of an entry is stored: under its name, but for the two of DELY that say too little there.
-func column(f *sis.Field) string {
-	switch f.Name {
-	case "dura":
-		return "dura_minutes"
-	case "text":
-		return "reason"
-	}
-	return f.Name
-}

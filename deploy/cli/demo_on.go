@@ -6,7 +6,6 @@ import (
 	"context"
 	"log/slog"
 	"net"
-	"os"
 
 	"msgexchange/deploy/config"
 	embedded "msgexchange/deploy/demo"
@@ -23,14 +22,4 @@ func (d demo) Run(ctx context.Context, p *Process) error {
 			return runNode(ctx, running{config: cfg, build: observe.NewBuild(p.Version, p.Commit), log: log, roles: jobs.AllRoles(), listener: l})
 		},
 	})
-}
-
-// isTerminal says that w is a person's screen, where a line may be written over.
-func isTerminal(w any) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }

@@ -14,7 +14,7 @@ const (
 	maxDepth    = 100      // levels of elements
 	maxTagBytes = 1 << 20  // of one start tag
 	maxElements = 100_000  // in one record
-	maxParts    = 200_000  // records and list entries in one message
+	maxParts    = 150_000  // records and list entries in one message
 )
 
 const op = "decode"

@@ -41,6 +41,9 @@ func (d *decoder) list(rec *Record, p *Payload, nodes []*node) error {
 		return nil // nothing was said
 	}
 	slices.SortFunc(l.Entries, p.List.compare)
+	if rec.Lists == nil {
+		rec.Lists = map[string]List{}
+	}
 	rec.Lists[p.List.Name] = l
 	return nil
 }

@@ -176,7 +176,7 @@ func appendName(dst []byte, name string) []byte {
 
 // unquote reads a JSON string. Most have nothing to unescape, and encoding/json would take ten times as long over them.
 func unquote(raw json.RawMessage) (string, error) {
-	if n := len(raw); n >= 2 && raw[0] == '"' && raw[n-1] == '"' && !bytes.ContainsAny(raw[1:n-1], `"\\`) {
+	if n := len(raw); n >= 2 && raw[0] == '"' && raw[n-1] == '"' && !bytes.ContainsAny(raw[1:n-1], `"\`) {
 		return string(raw[1 : n-1]), nil
 	}
 	var s string

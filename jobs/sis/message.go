@@ -26,7 +26,7 @@ type Record struct {
 	// For a FLOP the absent and empty columns of the dictionary's table 7 are already applied: what is to be cleared is
 	// Empty here, what is to stay is absent. Grouped names are dotted: "fdiv.ddes", "port.o" (contract §8.2).
 	Fields Fields
-	// Lists by lower-case name; a list absent from the map was not in the message.
+	// Lists by lower-case name; a list absent from the map was not in the message. Nil when there are none.
 	Lists map[string]List
 	// Ext are the elements of a FLTR that the catalogue does not know, by lower-case name: text, object with attributes, or
 	// array of these when repeated (contract §8.2). Nil for a FLOP.

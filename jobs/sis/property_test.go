@@ -103,6 +103,13 @@ func drawList(t *rapid.T, l sis.ListSpec, schedule bool) sis.List {
 	return sis.List{Clear: l.Mode == sis.Replace || schedule && l.Mode != sis.Patch, Entries: drawEntries(t, l, schedule)}
 }
 
+func setList(r *sis.Record, name string, l sis.List) {
+	if r.Lists == nil {
+		r.Lists = map[string]sis.List{}
+	}
+	r.Lists[name] = l
+}
+
 // drawScalars draws the values of one element: filled, or all empty where that may be.
 func drawScalars(t *rapid.T, out sis.Fields, fields []sis.Field, mayClear bool) {
 	if fields[0].Group == "port" {
@@ -138,7 +145,7 @@ func elements() [][]sis.Field {
 }
 
 func drawFltr(t *rapid.T, flid int64) sis.Record {
-	r := sis.Record{FLID: flid, Fields: sis.Fields{}, Lists: map[string]sis.List{}}
+	r := sis.Record{FLID: flid, Fields: sis.Fields{}}
 	for _, fields := range elements() {
 		if fields[0].Mandatory || rapid.Bool().Draw(t, fields[0].Elem) {
 			drawScalars(t, r.Fields, fields, !fields[0].Mandatory)
@@ -146,7 +153,7 @@ func drawFltr(t *rapid.T, flid int64) sis.Record {
 	}
 	for _, l := range sis.ListSpecs() {
 		if rapid.IntRange(0, 2).Draw(t, l.Name) == 0 {
-			r.Lists[l.Name] = drawList(t, l, true)
+			setList(&r, l.Name, drawList(t, l, true))
 		}
 	}
 	for _, name := range rapid.SliceOfNDistinct(rapid.StringMatching(`new[a-z]`), 0, 2, rapid.ID[string]).Draw(t, "ext") {
@@ -161,13 +168,13 @@ func drawFltr(t *rapid.T, flid int64) sis.Record {
 }
 
 func drawFlop(t *rapid.T, k *sis.Kind, flid int64) sis.Record {
-	r := sis.Record{FLID: flid, Fields: sis.Fields{}, Lists: map[string]sis.List{}, Delete: k.Mode == sis.Remove}
+	r := sis.Record{FLID: flid, Fields: sis.Fields{}, Delete: k.Mode == sis.Remove}
 	clears := k.Bond == sis.AllOrNone && rapid.Bool().Draw(t, "none")
 	for _, p := range k.Payload {
 		switch {
 		case p.List != nil:
 			if l := drawList(t, *p.List, false); !p.Lenient || len(l.Entries) > 0 {
-				r.Lists[p.List.Name] = l
+				setList(&r, p.List.Name, l)
 			}
 		case p.Element.Fields != nil:
 			drawScalars(t, r.Fields, p.Element.Fields, p.Empty == sis.Clear && k.Bond == sis.Loose)

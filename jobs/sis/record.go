@@ -93,7 +93,7 @@ func (d *decoder) newRecord(n *node) (Record, error) {
 	if err != nil {
 		return Record{}, kid.broken("", "%w", err)
 	}
-	return Record{FLID: v.Num, Fields: Fields{}, Lists: map[string]List{}}, nil
+	return Record{FLID: v.Num, Fields: Fields{}}, nil
 }
 
 // absent applies the column Absent.

@@ -41,18 +41,18 @@ func (s *scanner) next() (xml.Token, error) {
 		}
 		switch t := token.(type) {
 		case xml.StartElement:
-			return t, s.opened(t)
+			return token, s.opened(t)
 		case xml.EndElement:
 			if s.stray(t) {
 				continue
 			}
-			return t, s.closed(t)
+			return token, s.closed(t)
 		case xml.CharData:
 			if s.replaced(t) {
 				return nil, s.malformed("a reference to a character XML forbids")
 			}
 			if len(s.open) > 0 {
-				return t, nil
+				return token, nil
 			}
 			if len(bytes.Trim(s.raw(), whiteSpace)) > 0 {
 				return nil, s.malformed("text outside the root element")
