@@ -210,7 +210,7 @@ func TestK15_OutageSpendsNothing(t *testing.T) {
 		require.Equal(t, fault.Outage, fault.Of(err))
 		require.Equal(t, "owed in 0s, tries 0", r.debt(1))
 	}
-	require.True(t, r.exec("SELECT 1 FROM proc_state WHERE backfill_error IS NULL") == 1, "nothing is held against it")
+	require.Equal(t, int64(1), r.exec("SELECT 1 FROM proc_state WHERE backfill_error IS NULL"), "nothing is held against it")
 	r.work.mailbox = r.Desk
 	r.step()
 	require.Equal(t, "paid", r.debt(1))

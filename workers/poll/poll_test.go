@@ -98,7 +98,9 @@ func (r *rig) step() drain.Next {
 // drainAll steps until a round finds nothing more to take at once.
 func (r *rig) drainAll() {
 	r.t.Helper()
-	for r.step().Again {
+	next := r.step()
+	for next.Again {
+		next = r.step()
 	}
 }
 
