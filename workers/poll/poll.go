@@ -94,7 +94,8 @@ type Poll struct {
 	step       int64 // of ids, as the server said last
 	pause      time.Duration
 	lookedBack time.Time
-	cleaned    bool // told that the mailbox ends below the watermark
+	cleaned    bool           // told that the mailbox ends below the watermark
+	told       map[int64]bool // late rows that are only reported
 }
 
 // Deps of the poller.
@@ -114,7 +115,7 @@ type Deps struct {
 func New(c Config, d Deps) *Poll {
 	return &Poll{
 		config: c, pool: d.Pool, store: d.Store, mailbox: d.Mailbox, server: d.Server, prober: d.Prober,
-		waker: d.Waker, metrics: d.Metrics, log: d.Log, now: d.Now,
+		waker: d.Waker, metrics: d.Metrics, log: d.Log, now: d.Now, told: map[int64]bool{},
 	}
 }
 

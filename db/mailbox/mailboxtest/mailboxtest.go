@@ -100,10 +100,10 @@ func Run(t *testing.T, dsn func(t *testing.T) string) {
 	cases := map[string]func(d *Desk){
 		"reading in order":       readInOrder,
 		"texts":                  texts,
-		"received times":         receivedTimes,
+		"K16 received times":     receivedTimes,
 		"extent and step":        extentAndStep,
 		"inserting":              inserting,
-		"four results":           fourResults,
+		"K17 four results":       fourResults,
 		"subsystem columns":      subsystemColumns,
 		"marks of a large batch": largeBatch,
 		"requests":               requests,
