@@ -19,7 +19,7 @@ func AppendJSON(dst []byte, v Value, zone *time.Location) []byte {
 		return appendQuoted(dst, v.Str)
 	case Moment:
 		dst = append(dst, '"')
-		dst = time.Unix(v.Num, 0).In(Options{Zone: zone}.zone()).AppendFormat(dst, time.RFC3339)
+		dst = time.Unix(v.Num, 0).In(orUTC(zone)).AppendFormat(dst, time.RFC3339)
 		return append(dst, '"')
 	case Number:
 		return strconv.AppendInt(dst, v.Num, 10)
@@ -62,13 +62,8 @@ func ParseJSON(t Type, raw json.RawMessage) (Value, error) {
 	return Value{}, fmt.Errorf("no value of type %s is written as %s", t, quoted(string(raw)))
 }
 
-// AppendScalars appends the single values among f as one JSON object in catalogue order, groups nested (contract §8.2); an
-// Empty one is null.
-func AppendScalars(dst []byte, f Fields, zone *time.Location) []byte {
-	return append(appendScalars(append(dst, '{'), f, zone), '}')
-}
-
-// appendScalars is AppendScalars without the braces.
+// appendScalars appends the single values among f as members of a JSON object, in catalogue order, groups nested (contract
+// §8.2); an Empty one is null.
 func appendScalars(dst []byte, f Fields, zone *time.Location) []byte {
 	group := ""
 	for i := range wire.scalars {
@@ -93,48 +88,8 @@ func appendScalars(dst []byte, f Fields, zone *time.Location) []byte {
 	return dst
 }
 
-// ParseScalars reads back what AppendScalars wrote. Names the catalogue does not know are refused.
-func ParseScalars(raw json.RawMessage) (Fields, error) {
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &members); err != nil {
-		return nil, fmt.Errorf("scalars: %w", err)
-	}
-	out := make(Fields, len(members))
-	for name, value := range members {
-		if _, plain := wire.byScalar[name]; plain {
-			if err := out.parse(name, value); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		var group map[string]json.RawMessage
-		if err := json.Unmarshal(value, &group); err != nil {
-			return nil, fmt.Errorf("scalars: %s: %w", quoted(name), err)
-		}
-		for key, value := range group {
-			if err := out.parse(name+"."+key, value); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return out, nil
-}
-
-func (f Fields) parse(name string, value json.RawMessage) error {
-	spec, ok := wire.byScalar[name]
-	if !ok {
-		return fmt.Errorf("scalars: %s is not in the catalogue", quoted(name))
-	}
-	v, err := ParseJSON(spec.Type(), value)
-	if err != nil {
-		return fmt.Errorf("scalars: %s: %w", name, err)
-	}
-	f[name] = v
-	return nil
-}
-
-// AppendEntry appends an entry of l as a JSON object: its key, its values, the entries inside it.
-func AppendEntry(dst []byte, l *ListSpec, e Entry, zone *time.Location) []byte {
+// appendEntry appends an entry of l as a JSON object: its key, its values, the entries inside it.
+func appendEntry(dst []byte, l *ListSpec, e Entry, zone *time.Location) []byte {
 	dst = appendName(append(dst, '{'), l.Key.JSON)
 	if l.Numbered() {
 		dst = append(dst, e.Key...)

@@ -24,7 +24,6 @@ const (
 //
 // In a record a cleared value is null and a cleared list is []. A nil zone is UTC.
 func RenderDecoded(m Message, err error, zone *time.Location) []byte {
-	zone = Options{Zone: zone}.zone()
 	outcome := outcomeOK
 	switch {
 	case err != nil:
@@ -78,7 +77,7 @@ func appendRecord(dst []byte, r *Record, zone *time.Location) []byte {
 		}
 		dst = append(appendName(dst, wire.lists[i].Name), '[')
 		for _, e := range l.Entries {
-			dst = AppendEntry(separate(dst), &wire.lists[i], e, zone)
+			dst = appendEntry(separate(dst), &wire.lists[i], e, zone)
 		}
 		dst = append(dst, ']')
 	}
