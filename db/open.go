@@ -42,13 +42,16 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// sessionParams are set on every connection unless the DSN sets them itself. They bound each wait of ours, and how long
-// a stopped process can hold its locks (O4).
+// sessionParams are set on every connection unless the DSN sets them itself. The time-outs bound each wait of ours, and
+// how long a stopped process can hold its locks (O4). All our statements are short: parallel workers and compiled
+// expressions would cost more than they save.
 func sessionParams() map[string]string {
 	return map[string]string{
 		"statement_timeout":                   "30s",
 		"lock_timeout":                        "10s",
 		"idle_in_transaction_session_timeout": "5s",
+		"max_parallel_workers_per_gather":     "0",
+		"jit":                                 "off",
 		"TimeZone":                            "UTC",
 	}
 }

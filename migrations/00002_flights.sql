@@ -101,7 +101,8 @@ CREATE TABLE flight_route_point (
     CONSTRAINT flight_route_point_flid_fkey FOREIGN KEY (flid) REFERENCES flight_schd (flid) ON DELETE CASCADE
 );
 
--- All lists of a flight that are in tables of their own, as one object of arrays of rows; the entries are in no order.
+-- All lists of a flight that are in tables of their own, as one object of arrays of rows, with the names of the flight JSON;
+-- the entries are in no order.
 -- A condition on flid reaches the primary key of every table.
 CREATE VIEW flight_lists AS
 SELECT flid, json_object_agg(list, entries) AS lists
@@ -114,7 +115,8 @@ FROM (
     UNION ALL SELECT flid, 'abtm', json_agg(row_to_json(d)) FROM flight_abtm d GROUP BY flid
     UNION ALL SELECT flid, 'chot', json_agg(row_to_json(d)) FROM flight_chot d GROUP BY flid
     UNION ALL SELECT flid, 'srvt', json_agg(row_to_json(d)) FROM flight_srvt d GROUP BY flid
-    UNION ALL SELECT flid, 'dely', json_agg(row_to_json(d)) FROM flight_dely d GROUP BY flid
+    UNION ALL SELECT flid, 'dely', json_agg(row_to_json(d))
+        FROM (SELECT flid, code, strt, dura_minutes AS "duraMinutes", reason AS text FROM flight_dely) d GROUP BY flid
     UNION ALL SELECT flid, 'vipf', json_agg(row_to_json(d)) FROM flight_vipf d GROUP BY flid
     UNION ALL SELECT flid, lower(kind), json_agg(row_to_json(d)) FROM flight_route_point d GROUP BY flid, kind
 ) l

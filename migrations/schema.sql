@@ -171,7 +171,12 @@ CREATE VIEW public.flight_lists AS
          SELECT d.flid,
             'dely'::text,
             json_agg(row_to_json(d.*)) AS json_agg
-           FROM public.flight_dely d
+           FROM ( SELECT flight_dely.flid,
+                    flight_dely.code,
+                    flight_dely.strt,
+                    flight_dely.dura_minutes AS "duraMinutes",
+                    flight_dely.reason AS text
+                   FROM public.flight_dely) d
           GROUP BY d.flid
         UNION ALL
          SELECT d.flid,

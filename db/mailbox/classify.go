@@ -37,8 +37,11 @@ func classify(op string, err error) error {
 }
 
 func meaning(me *mysql.MySQLError) error {
-	if me.Number == errDataTooLong || me.Number == errPacketTooLarge {
+	switch me.Number {
+	case errDataTooLong, errPacketTooLarge:
 		return errors.Join(ErrTooLarge, me)
+	case errNeedsRight:
+		return errors.Join(ErrNoProcessRight, me)
 	}
 	return me
 }
@@ -58,8 +61,9 @@ func classOf(number uint16) fault.Class {
 	return fault.Infra
 }
 
-// What the server says to a text it does not take.
+// Numbers that have a meaning of their own.
 const (
 	errPacketTooLarge = 1153
+	errNeedsRight     = 1227
 	errDataTooLong    = 1406
 )

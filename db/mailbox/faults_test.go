@@ -2,6 +2,7 @@ package mailbox_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"strings"
 	"testing"
@@ -177,4 +178,37 @@ func TestK15_ReadOnly(t *testing.T) {
 	_, err = demoted.Insert(t.Context(), "<MSG/>", time.Now())
 	require.Equal(t, fault.Outage, fault.Of(err), "%v", err)
 	require.Equal(t, "NULL", d.Column(1, "CMINMSGS_DATE_PROCESSED"))
+}
+
+// TestOldestTransaction: counted in the server's own zone, which is neither ours nor the mailbox's.
+func TestOldestTransaction(t *testing.T) {
+	t.Parallel()
+	dsn := dbtest.Mailbox(t)
+	d := mailboxtest.Open(t, dsn)
+	tx, err := mailboxtest.Owner(t, dsn).BeginTx(t.Context(), nil)
+	require.NoError(t, err)
+	defer tx.Rollback() //nolint:errcheck // the test is over
+	_, err = tx.ExecContext(t.Context(), "INSERT INTO cminmsgs (CMINMSGS_CLOB_MSG) VALUES ('<MSG/>')")
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		age, known, err := d.OldestTransaction(t.Context())
+		return err == nil && known && age >= time.Second && age < time.Minute
+	}, 10*time.Second, 100*time.Millisecond)
+}
+
+// TestOldestTransactionNeedsTheRight: without PROCESS the probe says so.
+func TestOldestTransactionNeedsTheRight(t *testing.T) {
+	t.Parallel()
+	dsn := dbtest.Mailbox(t)
+	d := mailboxtest.Open(t, dsn)
+	user := "u" + strings.ToLower(rand.Text()[:12])
+	schema := dsn[strings.LastIndex(dsn, "/")+1:]
+	d.Exec("CREATE USER " + user + " IDENTIFIED BY 'p'")
+	t.Cleanup(func() { _, _ = mailboxtest.Owner(t, dsn).Exec("DROP USER " + user) }) //nolint:noctx // the test's context is over
+	d.Exec("GRANT SELECT, UPDATE, INSERT ON " + schema + ".* TO " + user)
+	poor := mailboxtest.Open(t, user+":p"+dsn[strings.Index(dsn, "@"):])
+	_, err := poor.After(t.Context(), 0, 1)
+	require.NoError(t, err)
+	_, _, err = poor.OldestTransaction(t.Context())
+	require.ErrorIs(t, err, mailbox.ErrNoProcessRight)
 }

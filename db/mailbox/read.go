@@ -135,6 +135,26 @@ func (m *Mailbox) Facts(ctx context.Context) (inbox.Extent, int64, error) {
 	return e, max(step, 1), classify("read the extent", err)
 }
 
+// ErrNoProcessRight says that the server does not show us its transactions: hole-probe cannot work.
+var ErrNoProcessRight = errors.New("the mailbox user lacks the PROCESS right, which hole-probe needs")
+
+// OldestTransaction says how long the oldest transaction open on the server has been open; zero when none is. Whole
+// seconds, a little stale (InnoDB refreshes the list ten times a second). known is false when the server's clock leaves
+// it in doubt.
+func (m *Mailbox) OldestTransaction(ctx context.Context) (age time.Duration, known bool, err error) {
+	// trx_started is in the server's own zone, whatever the session's is.
+	const stmt = "SELECT COUNT(*), COALESCE(MAX(TIMESTAMPDIFF(SECOND, trx_started, CONVERT_TZ(NOW(), @@session.time_zone, 'SYSTEM'))), 0)," +
+		" COALESCE(MIN(TIMESTAMPDIFF(SECOND, trx_started, CONVERT_TZ(NOW(), @@session.time_zone, 'SYSTEM'))), 0) FROM information_schema.INNODB_TRX"
+	var open, oldest, youngest int64
+	if err := m.db.QueryRowContext(ctx, stmt).Scan(&open, &oldest, &youngest); err != nil {
+		return 0, false, classify("look at transactions", err)
+	}
+	if open == 0 {
+		return 0, true, nil
+	}
+	return time.Duration(oldest) * time.Second, youngest >= 0, nil
+}
+
 // dateForm is MySQL's text of a DATETIME, without the parts of a second it may have.
 const dateForm = "2006-01-02 15:04:05"
 

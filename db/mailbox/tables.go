@@ -71,3 +71,9 @@ func (m *Mailbox) in(ctx context.Context, statement string) (string, error) {
 	t, err := m.tables(ctx)
 	return fmt.Sprintf(statement, t.in), err
 }
+
+// TableIn gives the name of CMINMSGS as the server spells it.
+func (m *Mailbox) TableIn(ctx context.Context) (string, error) {
+	t, err := m.tables(ctx)
+	return strings.Trim(t.in, "`"), err
+}

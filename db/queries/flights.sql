@@ -132,8 +132,8 @@ WITH psdt AS (
     FROM json_to_recordset(@srvt::json) AS x(flid bigint, srtc text, srqt smallint, srst timestamptz, sret timestamptz, srpr bigint, sanr text, sarr text)
 ), dely AS (
     INSERT INTO flight_dely (flid, code, strt, dura_minutes, reason)
-    SELECT x.flid, x.code, x.strt, x.dura_minutes, x.reason
-    FROM json_to_recordset(@dely::json) AS x(flid bigint, code text, strt timestamptz, dura_minutes integer, reason text)
+    SELECT x.flid, x.code, x.strt, x."duraMinutes", x.text
+    FROM json_to_recordset(@dely::json) AS x(flid bigint, code text, strt timestamptz, "duraMinutes" integer, text text)
 ), vipf AS (
     INSERT INTO flight_vipf (flid, vpcd, vfes, vipt)
     SELECT x.flid, x.vpcd, x.vfes, x.vipt

@@ -13,9 +13,6 @@ import (
 	"msgexchange/jobs/sis"
 )
 
-// object is a JSON object whose members are still text.
-type object = map[string]json.RawMessage
-
 // readFlight turns a row with its lists into a flight.
 func readFlight(r *pgq.FlightsByIDRow) (*flight.Flight, error) {
 	f := &flight.Flight{
@@ -24,149 +21,153 @@ func readFlight(r *pgq.FlightsByIDRow) (*flight.Flight, error) {
 		CreatedBy:   message.Position{Generation: r.CreatedGeneration, ID: r.CreatedMsgID},
 		DeletedBy:   message.Position{Generation: r.DeletedGeneration, ID: r.DeletedMsgID},
 		DeletedAt:   orZero(r.DeletedAt).UTC(), UpdatedAt: r.UpdatedAt.UTC(), Published: r.Published,
-		MAFL: r.Mafl, ABDG: orEmpty(r.Abdg), Lists: map[string][]sis.Entry{},
+		MAFL: r.Mafl, ABDG: orEmpty(r.Abdg),
+		Scalars: sis.Fields{}, Lists: map[string][]sis.Entry{},
+		Ext: map[string]json.RawMessage{}, Provenance: map[string]message.Position{},
 	}
-	var err error
-	if f.Scalars, err = readScalars(r.Scalars); err != nil {
-		return nil, err
+	parts := []struct {
+		column string
+		text   json.RawMessage
+		read   func(*flight.Flight, *scanner) error
+	}{
+		{"scalars", r.Scalars, readScalars},
+		{"provenance", r.Provenance, readProvenance},
+		{"ext", r.Ext, readExt},
+		{"stand_ops", r.StandOps, readLists},
+		{"lists", r.Lists, readLists}, // NULL when there are none
 	}
-	if err := json.Unmarshal(r.Provenance, &f.Provenance); err != nil {
-		return nil, fmt.Errorf("provenance: %w", err)
-	}
-	if err := json.Unmarshal(r.Ext, &f.Ext); err != nil {
-		return nil, fmt.Errorf("ext: %w", err)
-	}
-	for _, text := range []json.RawMessage{r.StandOps, r.Lists} {
-		if err := readLists(f.Lists, text); err != nil {
-			return nil, err
+	for _, p := range parts {
+		if len(p.text) == 0 {
+			continue
+		}
+		if err := p.read(f, &scanner{text: p.text}); err != nil {
+			return nil, fmt.Errorf("%s: %w", p.column, err)
 		}
 	}
 	return f, nil
 }
 
-func readScalars(text json.RawMessage) (sis.Fields, error) {
-	var members object
-	if err := json.Unmarshal(text, &members); err != nil {
-		return nil, fmt.Errorf("scalars: %w", err)
-	}
-	fields := make(sis.Fields, len(members))
-	for name, raw := range members {
-		if _, ok := sis.Scalar(name); ok {
-			if err := readField(fields, name, raw); err != nil {
-				return nil, err
+func readScalars(f *flight.Flight, s *scanner) error {
+	return s.object(func(name []byte) error {
+		if spec, ok := sis.Scalar(string(name)); ok {
+			return readValue(f.Scalars, spec, s.value())
+		}
+		group := string(name) + "."
+		return s.object(func(name []byte) error {
+			spec, ok := sis.Scalar(group + string(name))
+			if !ok {
+				return fmt.Errorf("%s%s: no such field", group, name)
 			}
-			continue
-		}
-		var group object
-		if err := json.Unmarshal(raw, &group); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		for member, raw := range group {
-			if err := readField(fields, name+"."+member, raw); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return fields, nil
+			return readValue(f.Scalars, spec, s.value())
+		})
+	})
 }
 
-func readField(fields sis.Fields, name string, raw json.RawMessage) error {
-	spec, ok := sis.Scalar(name)
-	if !ok {
-		return fmt.Errorf("%s: no such field", name)
-	}
-	v, err := sis.ParseJSON(spec.Type(), raw)
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	fields[name] = v
-	return nil
-}
-
-// readLists adds the lists in text, an object of arrays of rows, to lists. No text is no lists.
-func readLists(lists map[string][]sis.Entry, text json.RawMessage) error {
-	if len(text) == 0 {
+func readProvenance(f *flight.Flight, s *scanner) error {
+	return s.object(func(name []byte) error {
+		key, err := unquote(name)
+		if err != nil {
+			return err
+		}
+		var p message.Position
+		if err := p.UnmarshalJSON(s.value()); err != nil {
+			return fmt.Errorf("%s: %w", key, err)
+		}
+		f.Provenance[key] = p
 		return nil
-	}
-	var rows map[string][]object
-	if err := json.Unmarshal(text, &rows); err != nil {
-		return fmt.Errorf("lists: %w", err)
-	}
-	for name, rows := range rows {
-		spec, ok := sis.ListByName(name)
+	})
+}
+
+func readExt(f *flight.Flight, s *scanner) error {
+	return s.object(func(name []byte) error {
+		key, err := unquote(name)
+		if err != nil {
+			return err
+		}
+		f.Ext[key] = slices.Clone(s.value())
+		return nil
+	})
+}
+
+// readLists adds the lists in an object of arrays of rows.
+func readLists(f *flight.Flight, s *scanner) error {
+	return s.object(func(name []byte) error {
+		spec, ok := sis.ListByName(string(name))
 		if !ok {
 			return fmt.Errorf("%s: no such list", name)
 		}
-		entries := make([]sis.Entry, len(rows))
-		for i, row := range rows {
-			var err error
-			if entries[i], err = readEntry(spec, row); err != nil {
-				return fmt.Errorf("%s: %w", name, err)
-			}
+		var entries []sis.Entry
+		err := s.array(func() error {
+			e, err := readEntry(spec, s)
+			entries = append(entries, e)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("%s: %w", spec.Name, err)
 		}
 		slices.SortFunc(entries, func(a, b sis.Entry) int { return flight.CompareKeys(a.Key, b.Key) })
-		lists[name] = entries
+		f.Lists[spec.Name] = entries
+		return nil
+	})
+}
+
+// readEntry takes a row; columns that are no field (flid, kind) are passed over.
+func readEntry(spec *sis.ListSpec, s *scanner) (sis.Entry, error) {
+	e := sis.Entry{Fields: make(sis.Fields, len(spec.Fields))}
+	err := s.object(func(name []byte) error {
+		switch {
+		case string(name) == spec.Key.JSON:
+			return readKey(&e, spec, s.value())
+		case string(name) == subColumn && spec.Sub != nil && s.peek() == '[':
+			return s.array(func() error {
+				sub := sis.Fields{}
+				e.Sub = append(e.Sub, sub)
+				return s.object(func(name []byte) error { return readColumn(sub, spec.Sub, name, s.value()) })
+			})
+		}
+		return readColumn(e.Fields, spec.Fields, name, s.value())
+	})
+	return e, err
+}
+
+func readKey(e *sis.Entry, spec *sis.ListSpec, text []byte) error {
+	key, err := sis.ParseJSON(spec.Key.Type(), text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", spec.Key.Name, err)
+	}
+	e.Key = key.Str
+	if spec.Numbered() {
+		e.Key = strconv.FormatInt(key.Num, 10)
 	}
 	return nil
 }
 
-func readEntry(spec *sis.ListSpec, row object) (sis.Entry, error) {
-	key, err := sis.ParseJSON(spec.Key.Type(), row[spec.Key.Name])
-	if err != nil {
-		return sis.Entry{}, fmt.Errorf("%s: %w", spec.Key.Name, err)
-	}
-	e := sis.Entry{Key: key.Str}
-	if spec.Numbered() {
-		e.Key = strconv.FormatInt(key.Num, 10)
-	}
-	if e.Fields, err = readColumns(spec.Fields, row); err != nil {
-		return sis.Entry{}, err
-	}
-	if spec.Sub == nil || row[subColumn] == nil {
-		return e, nil
-	}
-	var subs []object
-	if err := json.Unmarshal(row[subColumn], &subs); err != nil {
-		return sis.Entry{}, fmt.Errorf("%s: %w", subColumn, err)
-	}
-	for _, sub := range subs {
-		fields, err := readColumns(spec.Sub, sub)
-		if err != nil {
-			return sis.Entry{}, fmt.Errorf("%s: %w", subColumn, err)
-		}
-		e.Sub = append(e.Sub, fields)
-	}
-	return e, nil
-}
-
-func readColumns(specs []sis.Field, row object) (sis.Fields, error) {
-	fields := make(sis.Fields, len(specs))
+func readColumn(fields sis.Fields, specs []sis.Field, name, text []byte) error {
 	for i := range specs {
-		raw := row[column(&specs[i])]
-		if raw == nil {
-			continue
-		}
-		v, err := sis.ParseJSON(specs[i].Type(), raw)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", specs[i].Name, err)
-		}
-		if !v.IsEmpty() { // a NULL
-			fields[specs[i].Name] = v
+		if specs[i].JSON == string(name) {
+			return readValue(fields, &specs[i], text)
 		}
 	}
-	return fields, nil
+	return nil
 }
 
-// subColumn holds the entries inside an entry of VIPF.
+// readValue adds a value unless it is null.
+func readValue(fields sis.Fields, spec *sis.Field, text []byte) error {
+	v, err := sis.ParseJSON(spec.Type(), text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", spec.Name, err)
+	}
+	if !v.IsEmpty() {
+		fields[spec.Name] = v
+	}
+	return nil
+}
+
+// unquote gives a name as it is without its escapes.
+func unquote(name []byte) (string, error) {
+	v, err := sis.ParseJSON(sis.Text, slices.Concat([]byte{'"'}, name, []byte{'"'}))
+	return v.Str, err
+}
+
+// subColumn holds the entries inside an entry of VIPF, under sis' name for them.
 const subColumn = "vipt"
-
-// column is where a field of an entry is stored: under its name, but for the two of DELY that say too little there.
-func column(f *sis.Field) string {
-	switch f.Name {
-	case "dura":
-		return "dura_minutes"
-	case "text":
-		return "reason"
-	}
-	return f.Name
-}

@@ -165,7 +165,7 @@ func TestConsistencyPoint(t *testing.T) {
 	require.Equal(t, message.Position{Generation: 1, ID: 1}, point())
 }
 
-func setup(t *testing.T) *store.Store {
+func setup(t testing.TB) *store.Store {
 	t.Helper()
 	zone, err := time.LoadLocation("Asia/Shanghai")
 	require.NoError(t, err)

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -85,7 +84,7 @@ func (s *Store) saveLists(ctx context.Context, tx pgx.Tx, lists map[string]*chan
 // changedList is what one list gets in a save. A nil one is a list that no flight changed.
 type changedList struct {
 	flids []int64
-	rows  []byte // JSON objects, a comma after each
+	rows  []byte // JSON objects, commas between them
 }
 
 func (c *changedList) add(f *flight.Flight, name string, zone *time.Location) error {
@@ -95,10 +94,11 @@ func (c *changedList) add(f *flight.Flight, name string, zone *time.Location) er
 	}
 	c.flids = append(c.flids, f.FLID)
 	for _, e := range f.Lists[name] {
-		c.rows = append(c.rows, `{"flid":`...)
-		c.rows = append(strconv.AppendInt(c.rows, f.FLID, 10), ',')
-		c.rows = appendEntry(c.rows, spec, e, zone)
-		c.rows = append(c.rows, ',')
+		// {"psno":1,…} becomes {"flid":15,"psno":1,…}
+		c.rows = strconv.AppendInt(append(separate(c.rows), `{"flid":`...), f.FLID, 10)
+		entry := len(c.rows)
+		c.rows = sis.AppendEntry(c.rows, spec, e, zone)
+		c.rows[entry] = ','
 	}
 	return nil
 }
@@ -114,7 +114,7 @@ func (c *changedList) text() []byte {
 	if c == nil {
 		return []byte("[]")
 	}
-	return slices.Concat([]byte{'['}, trimComma(c.rows), []byte{']'})
+	return slices.Concat([]byte{'['}, c.rows, []byte{']'})
 }
 
 // flightRow is a row of flight_schd; the names are the columns'.
@@ -153,37 +153,9 @@ func (s *Store) flightRow(f *flight.Flight) flightRow {
 		DeletedAt: timeOrNil(f.DeletedAt), UpdatedAt: f.UpdatedAt, Published: f.Published,
 		FLNO: f.FLNO(), MVIN: f.Scalars["mvin"].Str, SODT: f.Scalars["sodt"].Time(),
 		MAID: orNone(f.Master()), STND: orNil(f.Scalars["stnd"].Str), MAFL: orNoText(f.MAFL), ABDG: orNil(f.ABDG),
-		Scalars: appendScalars(nil, f.Scalars, s.zone), StandOps: appendStandOps(nil, f, s.zone),
+		Scalars: sis.AppendScalars(nil, f.Scalars, s.zone), StandOps: appendStandOps(nil, f, s.zone),
 		Ext: appendExt(nil, f.Ext), Provenance: flight.AppendProvenance(nil, f),
 	}
-}
-
-// appendScalars writes the single values as the flight JSON has them: groups nested, in the order of the catalogue.
-func appendScalars(dst []byte, fields sis.Fields, zone *time.Location) []byte {
-	specs := sis.ScalarSpecs()
-	dst = append(dst, '{')
-	group := ""
-	for i := range specs {
-		spec := &specs[i]
-		v, found := fields[spec.Name]
-		if !found {
-			continue
-		}
-		if spec.Group != group {
-			if group != "" {
-				dst = append(trimComma(dst), '}', ',')
-			}
-			if group = spec.Group; group != "" {
-				dst = append(appendName(dst, group), '{')
-			}
-		}
-		dst = sis.AppendJSON(appendName(dst, strings.TrimPrefix(spec.Name, group+".")), v, zone)
-		dst = append(dst, ',')
-	}
-	if group != "" {
-		dst = append(trimComma(dst), '}')
-	}
-	return append(trimComma(dst), '}')
 }
 
 // kept says that a list is in stand_ops, not in a table of its own.
@@ -200,59 +172,33 @@ func appendStandOps(dst []byte, f *flight.Flight, zone *time.Location) []byte {
 		}
 		dst = append(appendName(dst, spec.Name), '[')
 		for _, e := range f.Lists[spec.Name] {
-			dst = append(appendEntry(append(dst, '{'), spec, e, zone), ',')
+			dst = sis.AppendEntry(separate(dst), spec, e, zone)
 		}
-		dst = append(trimComma(dst), ']', ',')
+		dst = append(dst, ']')
 	}
-	return append(trimComma(dst), '}')
-}
-
-// appendEntry writes the rest of an entry's object, up to its closing brace: key, fields and sub-entries by their columns.
-func appendEntry(dst []byte, spec *sis.ListSpec, e sis.Entry, zone *time.Location) []byte {
-	dst = appendName(dst, spec.Key.Name)
-	if spec.Numbered() {
-		dst = append(dst, e.Key...)
-	} else {
-		dst = sis.AppendJSON(dst, sis.TextValue(e.Key), zone)
-	}
-	dst = append(dst, ',')
-	dst = appendColumns(dst, spec.Fields, e.Fields, zone)
-	if len(e.Sub) > 0 {
-		dst = append(appendName(dst, subColumn), '[')
-		for _, sub := range e.Sub {
-			dst = append(trimComma(appendColumns(append(dst, '{'), spec.Sub, sub, zone)), '}', ',')
-		}
-		dst = append(trimComma(dst), ']')
-	}
-	return append(trimComma(dst), '}')
-}
-
-// appendColumns writes the fields that are there, a comma after each.
-func appendColumns(dst []byte, specs []sis.Field, fields sis.Fields, zone *time.Location) []byte {
-	for i := range specs {
-		if v, found := fields[specs[i].Name]; found {
-			dst = append(sis.AppendJSON(appendName(dst, column(&specs[i])), v, zone), ',')
-		}
-	}
-	return dst
+	return append(dst, '}')
 }
 
 // appendExt writes what the catalogue does not know byte for byte as it came.
-func appendExt(dst []byte, ext object) []byte {
+func appendExt(dst []byte, ext map[string]json.RawMessage) []byte {
 	dst = append(dst, '{')
 	for _, name := range slices.Sorted(maps.Keys(ext)) {
-		dst = sis.AppendJSON(dst, sis.TextValue(name), nil)
-		dst = append(append(append(dst, ':'), ext[name]...), ',')
+		dst = append(appendName(dst, name), ext[name]...)
 	}
-	return append(trimComma(dst), '}')
+	return append(dst, '}')
 }
 
-// trimComma takes the comma after the last element back.
-func trimComma(dst []byte) []byte { return bytes.TrimSuffix(dst, []byte{','}) }
-
-// appendName begins a member. name is one of ours, so nothing in it needs escaping.
+// appendName begins a member of an object.
 func appendName(dst []byte, name string) []byte {
-	return append(append(append(dst, '"'), name...), '"', ':')
+	return append(sis.AppendJSON(separate(dst), sis.Value{Type: sis.Text, Str: name}, nil), ':')
+}
+
+// separate appends the comma that belongs after an element.
+func separate(dst []byte) []byte {
+	if n := len(dst); n > 0 && dst[n-1] != '{' && dst[n-1] != '[' {
+		return append(dst, ',')
+	}
+	return dst
 }
 
 // plainJSON is json.Marshal that leaves <, > and & as they are: ext must come back byte for byte.

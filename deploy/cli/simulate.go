@@ -2,8 +2,15 @@ package cli
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
 	"time"
+
+	"msgexchange/db/mailbox"
+	"msgexchange/deploy/simulator"
 )
 
 // simulate writes into the mailbox of the configuration.
@@ -12,7 +19,7 @@ type simulate struct {
 	Count    int           `help:"End after so many messages." placeholder:"N" xor:"end" required:""`
 	Duration time.Duration `help:"End after so long." placeholder:"DURATION" xor:"end" required:""`
 	traffic
-	Fault []string `help:"What goes wrong on purpose: holes, dup, late, malformed." enum:"holes,dup,late,malformed" placeholder:"FAULT,…"`
+	Fault []simulator.Fault `help:"What goes wrong on purpose: holes, dup, late, malformed." enum:"holes,dup,late,malformed" placeholder:"FAULT,…"`
 }
 
 // traffic is how the simulated airport behaves; the same seed gives the same messages.
@@ -25,13 +32,74 @@ type traffic struct {
 // Help says what the command needs.
 func (simulate) Help() string {
 	return `Needs mailbox.dsn with the right to INSERT. Writes to the mailbox and nowhere else: point it at a test system.
-The same --seed writes the same messages.`
+The same --seed writes the same messages; on one day they are the same to the byte.`
 }
 
 // Run writes until the count, the duration or ctx ends.
-func (s simulate) Run(_ context.Context, p *Process) error {
-	if _, done, err := s.load(p, "mailbox", "operation-day"); done || err != nil {
+func (s simulate) Run(ctx context.Context, p *Process) error {
+	cfg, done, err := s.load(p, "mailbox", "operation-day")
+	if done || err != nil {
 		return err
 	}
-	return errors.New("simulate: not wired")
+	airport, err := time.LoadLocation(cfg.OperationDay.Zone)
+	if err != nil {
+		return fmt.Errorf("operation-day.zone: %w", err)
+	}
+	zone, err := time.LoadLocation(cfg.Mailbox.Zone)
+	if err != nil {
+		return fmt.Errorf("mailbox.zone: %w", err)
+	}
+	stream, err := simulator.New(simulator.Options{Seed: s.Seed, Flights: s.Flights, Day: time.Now().In(airport), Zone: airport})
+	if err != nil {
+		return err
+	}
+	box, err := mailbox.Open(mailbox.Config{DSN: cfg.Mailbox.DSN, Zone: zone, TableIn: cfg.Mailbox.TableIn, TableOut: cfg.Mailbox.TableOut})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = box.Close() }()
+	table, err := box.TableIn(ctx)
+	if err != nil {
+		return err
+	}
+	w := simulator.Writer{
+		Stream: stream, Mailbox: simulator.NewTable(box.DB(), table, zone),
+		Rate: s.Rate, Count: s.Count, For: s.Duration, Faults: s.Fault, Progress: progress(p.Stderr),
+	}
+	counts, err := w.Run(ctx)
+	report(p.Stdout, counts)
+	return err
+}
+
+// progress writes one line over and over on a person's screen, and nothing elsewhere.
+func progress(w io.Writer) func(simulator.Counts) {
+	if !isTerminal(w) {
+		return nil
+	}
+	var last time.Time
+	return func(c simulator.Counts) {
+		if time.Since(last) > 200*time.Millisecond {
+			last = time.Now()
+			_, _ = fmt.Fprintf(w, "\r%d messages, %d rows", c.Messages, c.Rows)
+		}
+	}
+}
+
+// report says what was written.
+func report(w io.Writer, c simulator.Counts) {
+	_, _ = fmt.Fprintf(w, "%d messages, %d rows; %d holes, %d duplicates, %d late, %d malformed\n",
+		c.Messages, c.Rows, c.Holes, c.Duplicates, c.Late, c.Malformed)
+	for _, kind := range slices.Sorted(maps.Keys(c.Kinds)) {
+		_, _ = fmt.Fprintf(w, "  %-10s %d\n", kind, c.Kinds[kind])
+	}
+}
+
+// isTerminal says that w is a person's screen, where a line may be written over.
+func isTerminal(w any) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }

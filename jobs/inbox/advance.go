@@ -8,6 +8,22 @@ import (
 // CommitDelay is the longest a writer's transaction may take from id to commit; a hole older than that is passed.
 type CommitDelay time.Duration
 
+// Limits of a round.
+type Limits struct {
+	// Take is the most rows to take.
+	Take int
+	// Delay after which a hole is passed.
+	Delay CommitDelay
+	// Settled, unless zero, is evidence in place of time: whoever was given an id before that moment has ended his
+	// transaction, so that a hole first seen before it can no longer be filled (hole-probe).
+	Settled time.Time
+}
+
+// over says that h holds no more.
+func (l Limits) over(h Hole, now time.Time) bool {
+	return now.Sub(h.FirstSeen) >= time.Duration(l.Delay) || h.FirstSeen.Before(l.Settled)
+}
+
 // Plan is what one round does.
 type Plan struct {
 	// Cursor after the round.
@@ -34,15 +50,14 @@ func (p Plan) NextRelease(delay CommitDelay) time.Time {
 }
 
 // Advance plans one round over rows, which must be what one look at the mailbox found above W: ascending, complete up to
-// its last row. At most limit rows are taken. Rows behind a hole are not taken, yet show further holes, so that all of
-// them age at the same time (K13). Holes aged delay or more at now are passed, in order.
+// its last row. Rows behind a hole are not taken, yet show further holes, so that all of them age at the same time (K13).
+// Holes that are old enough at now, or settled, are passed, in order.
 //
 // Advance keeps the first sight of every part of a hole that is still missing and gives a fresh one to what was not
 // missing before. A row that filled part of a hole splits it.
-func Advance(c Cursor, rows []Row, limit int, delay CommitDelay, now time.Time) Plan {
+func Advance(c Cursor, rows []Row, limits Limits, now time.Time) Plan {
 	holes, opened := missing(c, rows, now)
 	p := Plan{Cursor: c, Opened: opened}
-	aged := func(h Hole) bool { return now.Sub(h.FirstSeen) >= time.Duration(delay) }
 
 	for p.Cursor.Holes = holes; ; {
 		hole := len(p.Cursor.Holes) > 0 && (len(rows) == 0 || p.Cursor.Holes[0].First < rows[0].ID)
@@ -50,7 +65,7 @@ func Advance(c Cursor, rows []Row, limit int, delay CommitDelay, now time.Time) 
 		case hole:
 			h := p.Cursor.Holes[0]
 			// Beyond the last row a hole is passed only when it begins right above W: what lies between is unknown.
-			if !aged(h) || len(rows) == 0 && h.First != p.Cursor.W+1 {
+			if !limits.over(h, now) || len(rows) == 0 && h.First != p.Cursor.W+1 {
 				return p
 			}
 			p.Released = append(p.Released, h)
@@ -58,7 +73,7 @@ func Advance(c Cursor, rows []Row, limit int, delay CommitDelay, now time.Time) 
 			p.Cursor.W = h.Last
 		case len(rows) == 0:
 			return p
-		case len(p.Take) == limit:
+		case len(p.Take) == limits.Take:
 			p.More = true
 			return p
 		default:

@@ -111,7 +111,7 @@ func TestAdvance(t *testing.T) {
 				tc.limit = 100
 			}
 			before := append([]Hole(nil), tc.cursor.Holes...)
-			p := Advance(tc.cursor, tc.rows, tc.limit, delay, tc.now)
+			p := Advance(tc.cursor, tc.rows, Limits{Take: tc.limit, Delay: delay}, tc.now)
 			got := want{p.Cursor.W, ids(p.Take), p.Cursor.Holes, p.Released, p.Opened, p.More}
 			require.Empty(t, cmp.Diff(tc.want, got, cmp.AllowUnexported(want{}), cmpopts.EquateEmpty()))
 			require.Equal(t, before, append([]Hole(nil), tc.cursor.Holes...), "the cursor given must not change")
@@ -119,13 +119,34 @@ func TestAdvance(t *testing.T) {
 	}
 }
 
+// TestAdvanceSettled: evidence that a hole can no longer be filled replaces its age.
+func TestAdvanceSettled(t *testing.T) {
+	t.Parallel()
+	c := Cursor{W: 1, Holes: []Hole{hole(2, 2, 10), hole(4, 4, 20)}}
+	for name, tc := range map[string]struct {
+		settled time.Time
+		w       int64
+	}{
+		"no evidence":             {time.Time{}, 1},
+		"not older than the hole": {at(10), 1},
+		"older than the first":    {at(11), 3},
+		"older than both":         {at(21), 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := Advance(c, rows(3, 5), Limits{Take: 10, Delay: delay, Settled: tc.settled}, at(30))
+			require.Equal(t, tc.w, p.Cursor.W)
+		})
+	}
+}
+
 func TestPlanNextRelease(t *testing.T) {
 	t.Parallel()
-	held := Advance(Cursor{W: 1}, rows(3, 4), 10, delay, at(0))
+	held := Advance(Cursor{W: 1}, rows(3, 4), Limits{Take: 10, Delay: delay}, at(0))
 	require.True(t, held.Held())
 	require.Equal(t, at(300), held.NextRelease(delay))
 
-	full := Advance(Cursor{W: 1}, rows(2, 3, 5), 1, delay, at(0))
+	full := Advance(Cursor{W: 1}, rows(2, 3, 5), Limits{Take: 1, Delay: delay}, at(0))
 	require.False(t, full.Held(), "the limit stops the round, not the hole")
 	require.Zero(t, full.NextRelease(delay))
 }
@@ -144,7 +165,7 @@ func TestAdvanceReceivedAt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := Advance(c, []Row{{ID: 2, ReceivedAt: tc.received}}, 10, delay, at(100))
+			p := Advance(c, []Row{{ID: 2, ReceivedAt: tc.received}}, Limits{Take: 10, Delay: delay}, at(100))
 			require.Equal(t, tc.want, p.Cursor.ReceivedAt)
 		})
 	}

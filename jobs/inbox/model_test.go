@@ -90,7 +90,7 @@ func TestModel(t *testing.T) {
 				found = found[:cut]
 			}
 			limit := rapid.IntRange(1, 10).Draw(t, "limit")
-			p := Advance(c, found, limit, delay, now)
+			p := Advance(c, found, Limits{Take: limit, Delay: delay}, now)
 			want := m.round(found, step, limit, now)
 			if got := ids(p.Take); !slices.Equal(got, want) || p.Cursor.W != m.w {
 				t.Fatalf("took %v to W=%d, the model %v to W=%d", got, p.Cursor.W, want, m.w)

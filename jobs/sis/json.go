@@ -37,8 +37,8 @@ func ParseJSON(t Type, raw json.RawMessage) (Value, error) {
 	}
 	switch t {
 	case Text, Moment:
-		var s string
-		if err := json.Unmarshal(raw, &s); err != nil {
+		s, err := unquote(raw)
+		if err != nil {
 			return Value{}, fmt.Errorf("%s: %w", t, err)
 		}
 		if t == Text {
@@ -127,6 +127,16 @@ func separate(dst []byte) []byte {
 // appendName appends the name of a member, after a comma where one belongs.
 func appendName(dst []byte, name string) []byte {
 	return append(appendQuoted(separate(dst), name), ':')
+}
+
+// unquote reads a JSON string. Most have nothing to unescape, and encoding/json would take ten times as long over them.
+func unquote(raw json.RawMessage) (string, error) {
+	if n := len(raw); n >= 2 && raw[0] == '"' && raw[n-1] == '"' && !bytes.ContainsAny(raw[1:n-1], `"\`) {
+		return string(raw[1 : n-1]), nil
+	}
+	var s string
+	err := json.Unmarshal(raw, &s)
+	return s, err
 }
 
 // appendQuoted appends s as a JSON string. It leaves <, > and & as they are, which encoding/json alone does not.

@@ -38,6 +38,13 @@ type Server interface {
 	Facts(ctx context.Context) (inbox.Extent, int64, error)
 }
 
+// Prober gives evidence about holes (pipeline.hole-probe).
+type Prober interface {
+	// OldestTransaction says how long the oldest open transaction of the mailbox's server has been open, to the second;
+	// zero when none is. known is false when that is in doubt.
+	OldestTransaction(ctx context.Context) (age time.Duration, known bool, err error)
+}
+
 // Waker wakes the roles that follow.
 type Waker interface {
 	Wake(ctx context.Context, tx pgx.Tx, roles ...jobs.Role) error
@@ -66,6 +73,8 @@ const (
 	pollMark = 10 * time.Second
 	// readTimeout bounds one read of the mailbox.
 	readTimeout = 20 * time.Second
+	// probeMargin covers whole seconds, a stale list and the moment between an id and its transaction's start.
+	probeMargin = 3 * time.Second
 )
 
 // Poll is the role. One Step at a time.
@@ -75,6 +84,7 @@ type Poll struct {
 	store   *store.Store
 	mailbox Mailbox
 	server  Server
+	prober  Prober
 	waker   Waker
 	metrics *Metrics
 	log     *slog.Logger
@@ -93,6 +103,7 @@ type Deps struct {
 	Store   *store.Store
 	Mailbox Mailbox
 	Server  Server
+	Prober  Prober // nil: holes pass by age alone
 	Waker   Waker
 	Metrics *Metrics
 	Log     *slog.Logger
@@ -102,7 +113,8 @@ type Deps struct {
 // New makes the poller.
 func New(c Config, d Deps) *Poll {
 	return &Poll{
-		config: c, pool: d.Pool, store: d.Store, mailbox: d.Mailbox, server: d.Server, waker: d.Waker, metrics: d.Metrics, log: d.Log, now: d.Now,
+		config: c, pool: d.Pool, store: d.Store, mailbox: d.Mailbox, server: d.Server, prober: d.Prober,
+		waker: d.Waker, metrics: d.Metrics, log: d.Log, now: d.Now,
 	}
 }
 
@@ -171,20 +183,24 @@ func (r round) changed() bool {
 func (p *Poll) read(ctx context.Context, c inbox.Cursor) (round, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
+	limits := inbox.Limits{Take: p.config.Batch, Delay: p.config.MaxCommitDelay}
+	var err error
+	if limits.Settled, err = p.settled(ctx, c); err != nil {
+		return round{}, err
+	}
 	r := round{before: c, at: p.now(), top: c.W}
-	rows, err := p.mailbox.After(ctx, c.W, p.config.Batch)
+	rows, err := p.mailbox.After(ctx, c.W, p.config.Batch) // after the probe: what has ended by then is seen now
 	if err != nil {
 		return r, err
 	}
-	plan := func(limit int) inbox.Plan { return inbox.Advance(c, rows, limit, p.config.MaxCommitDelay, r.at) }
-	r.plan = plan(p.config.Batch)
+	r.plan = inbox.Advance(c, rows, limits, r.at)
 	if r.plan.Held() && len(rows) == p.config.Batch {
 		further, err := p.mailbox.After(ctx, rows[len(rows)-1].ID, lookahead)
 		if err != nil {
 			return r, err
 		}
 		rows = append(rows, further...)
-		r.plan = plan(p.config.Batch)
+		r.plan = inbox.Advance(c, rows, limits, r.at)
 	}
 	if len(rows) > 0 {
 		r.top = rows[len(rows)-1].ID
@@ -192,10 +208,24 @@ func (p *Poll) read(ctx context.Context, c inbox.Cursor) (round, error) {
 	if r.incoming, r.badDates, err = p.load(ctx, r.plan.Take); err != nil {
 		return r, err
 	}
-	if len(r.incoming) < len(r.plan.Take) {
-		r.plan = plan(len(r.incoming))
+	if limits.Take = len(r.incoming); limits.Take < len(r.plan.Take) {
+		r.plan = inbox.Advance(c, rows, limits, r.at)
 	}
 	return r, nil
+}
+
+// settled is the moment before which every transaction of the mailbox has ended, as far as the server shows; zero when
+// there is no hole to ask for, or no evidence.
+func (p *Poll) settled(ctx context.Context, c inbox.Cursor) (time.Time, error) {
+	now := p.now()
+	if p.prober == nil || len(c.Holes) == 0 || now.Sub(c.Holes[0].FirstSeen) < probeMargin {
+		return time.Time{}, nil
+	}
+	age, known, err := p.prober.OldestTransaction(ctx)
+	if err != nil || !known {
+		return time.Time{}, err
+	}
+	return now.Add(-age - probeMargin), nil
 }
 
 // load reads and packs the texts of rows; of the first ones only, when all would take too much memory.

@@ -310,6 +310,42 @@ func TestK13_Burst(t *testing.T) {
 	require.Equal(t, int64(900), r.at().Cursor.W)
 }
 
+// TestHoleProbe: a hole passes once the server shows that nobody can fill it, and not while somebody can.
+func TestHoleProbe(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	probe := &probed{}
+	r.deps.Prober = probe
+	r.restart(func(*Config) {})
+	r.putAll(1, 3)
+	r.drainAll()
+	require.Zero(t, probe.asked, "nothing to ask for yet")
+	r.clock = r.clock.Add(10 * time.Second)
+	probe.age, probe.known = 11*time.Second, true // older than the hole
+	r.drainAll()
+	require.Equal(t, []string{"1"}, r.queued())
+	probe.age, probe.known = 0, false
+	r.drainAll()
+	require.Equal(t, []string{"1"}, r.queued(), "in doubt: wait")
+	probe.age, probe.known = 2*time.Second, true
+	r.drainAll()
+	require.Equal(t, []string{"1", "3"}, r.queued())
+	asked := probe.asked
+	r.drainAll()
+	require.Equal(t, asked, probe.asked, "no hole, no question")
+}
+
+type probed struct {
+	age   time.Duration
+	known bool
+	asked int
+}
+
+func (p *probed) OldestTransaction(context.Context) (time.Duration, bool, error) {
+	p.asked++
+	return p.age, p.known, nil
+}
+
 // steps is a server with an id step.
 type steps struct{ *mailboxtest.Desk }
 

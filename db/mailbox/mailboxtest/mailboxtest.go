@@ -106,6 +106,7 @@ func Run(t *testing.T, dsn func(t *testing.T) string) {
 		"four results":           fourResults,
 		"subsystem columns":      subsystemColumns,
 		"marks of a large batch": largeBatch,
+		"requests":               requests,
 	}
 	for name, run := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -273,6 +274,34 @@ func largeBatch(t *testing.T, d *Desk) {
 	}
 	require.Equal(t, "1", d.Column(1, "CMINMSGS_SUBSYSTEM_SEQUENCE"))
 	require.Equal(t, "500", d.Column(n, "CMINMSGS_SUBSYSTEM_SEQUENCE"))
+}
+
+func requests(t *testing.T, d *Desk) {
+	const text = "<MSG>one</MSG>"
+	_, _, found, err := d.FindRequest(t.Context(), text)
+	require.NoError(t, err)
+	require.False(t, found)
+	id, at, err := d.InsertRequest(t.Context(), text, "ROUTE-1")
+	require.NoError(t, err)
+	require.WithinDuration(t, time.Now(), at, 30*time.Second)
+	other, _, err := d.InsertRequest(t.Context(), "<MSG>two</MSG>", "ROUTE-2")
+	require.NoError(t, err)
+	require.Greater(t, other, id)
+
+	again, inserted, found, err := d.FindRequest(t.Context(), text)
+	require.NoError(t, err)
+	require.True(t, found)
+	require.Equal(t, id, again)
+	require.True(t, at.Equal(inserted), "%v, %v", at, inserted)
+
+	taken, err := d.Taken(t.Context(), []int64{id, other})
+	require.NoError(t, err)
+	require.Empty(t, taken)
+	d.Exec("UPDATE coutmsgs SET COUTMSGS_DATE_SENT = '2026-11-30 00:30:00' WHERE COUTMSGS_ID = ?", id)
+	taken, err = d.Taken(t.Context(), []int64{id, other})
+	require.NoError(t, err)
+	require.Len(t, taken, 1)
+	require.Equal(t, "2026-11-29T16:30:00Z", taken[id].UTC().Format(time.RFC3339))
 }
 
 func ids(rows []inbox.Row) []int64 {
