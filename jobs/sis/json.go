@@ -62,8 +62,13 @@ func ParseJSON(t Type, raw json.RawMessage) (Value, error) {
 	return Value{}, fmt.Errorf("no value of type %s is written as %s", t, quoted(string(raw)))
 }
 
-// appendScalars appends the single values among f as members of a JSON object, in catalogue order, groups nested (contract
-// §8.2); an Empty one is null.
+// AppendScalars appends the single values among f as one JSON object in catalogue order, groups nested (contract §8.2); an
+// Empty one is null.
+func AppendScalars(dst []byte, f Fields, zone *time.Location) []byte {
+	return append(appendScalars(append(dst, '{'), f, zone), '}')
+}
+
+// appendScalars is AppendScalars without the braces.
 func appendScalars(dst []byte, f Fields, zone *time.Location) []byte {
 	group := ""
 	for i := range wire.scalars {
@@ -88,8 +93,8 @@ func appendScalars(dst []byte, f Fields, zone *time.Location) []byte {
 	return dst
 }
 
-// appendEntry appends an entry of l as a JSON object: its key, its values, the entries inside it.
-func appendEntry(dst []byte, l *ListSpec, e Entry, zone *time.Location) []byte {
+// AppendEntry appends an entry of l as a JSON object: its key, its values, the entries inside it.
+func AppendEntry(dst []byte, l *ListSpec, e Entry, zone *time.Location) []byte {
 	dst = appendName(append(dst, '{'), l.Key.JSON)
 	if l.Numbered() {
 		dst = append(dst, e.Key...)

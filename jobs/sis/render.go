@@ -77,7 +77,7 @@ func appendRecord(dst []byte, r *Record, zone *time.Location) []byte {
 		}
 		dst = append(appendName(dst, wire.lists[i].Name), '[')
 		for _, e := range l.Entries {
-			dst = appendEntry(separate(dst), &wire.lists[i], e, zone)
+			dst = AppendEntry(separate(dst), &wire.lists[i], e, zone)
 		}
 		dst = append(dst, ']')
 	}

@@ -121,6 +121,18 @@ func TestJSONBothWays(t *testing.T) {
 	}
 }
 
+func TestScalarsAsJSON(t *testing.T) {
+	t.Parallel()
+	fields := sis.Fields{
+		"stnd": sis.TextValue("208"), "lbwt": {Type: sis.Decimal, Str: "0.5"}, "taid": sis.NumberValue(1 << 60), "estt": sis.MomentValue(time.Unix(1773797100, 0)),
+		"fdiv.ddes": sis.TextValue("HKG"), "fdiv.ddir": sis.TextValue("TO"), "port.c": sis.MomentValue(time.Unix(1773797160, 0)), "ctot": {},
+	}
+	require.Equal(t, `{"taid":1152921504606846976,"estt":"2026-03-18T09:25:00+08:00","stnd":"208","fdiv":{"ddes":"HKG","ddir":"TO"},`+
+		`"lbwt":0.5,"port":{"c":"2026-03-18T09:26:00+08:00"},"ctot":null}`, string(sis.AppendScalars(nil, fields, shanghai(t))))
+	require.Equal(t, `{}`, string(sis.AppendScalars(nil, nil, nil)))
+	require.Equal(t, `[{"port":{"o":null}}`, string(sis.AppendScalars([]byte{'['}, sis.Fields{"port.o": {}}, nil)))
+}
+
 func TestIgnoreRules(t *testing.T) {
 	t.Parallel()
 	rules := sis.IgnoreRules{"LDM-*", " rsta-STND "}
