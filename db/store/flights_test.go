@@ -172,7 +172,7 @@ func setup(t testing.TB) *store.Store {
 	return store.New(zone)
 }
 
-var noon = time.Date(2026, 11, 30, 4, 0, 0, 0, time.UTC) //nolint:gochecknoglobals // a constant
+var noon = time.Date(2026, 11, 30, 4, 0, 0, 0, time.UTC)
 
 // named is a flight of which only what must be there is there.
 func named(flid, maid int64) *flight.Flight {

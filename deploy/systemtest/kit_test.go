@@ -38,7 +38,7 @@ func run(m *testing.M) int {
 }
 
 // binary is the program under test, built once a run with the fault hooks of contract §8.21.
-var binary struct { //nolint:gochecknoglobals // one build for all tests
+var binary struct {
 	once sync.Once
 	dir  string
 	path string

@@ -162,12 +162,12 @@ func (b *Backfill) tell(ctx context.Context, all []backfill.Settlement, answers 
 	counts := map[backfill.Result]int{}
 	for i, s := range all {
 		counts[answers[i].Result]++
-		id := slog.Int64("msg_id", s.Debt.Pos.ID)
+		id := s.Debt.Pos.ID
 		switch {
 		case s.Reason != "":
-			b.log.ErrorContext(ctx, "mark given up", id, "reason", string(s.Reason), "attempt", s.Debt.Attempts, "error", s.Error)
+			b.log.ErrorContext(ctx, "mark given up", "msg_id", id, "reason", string(s.Reason), "attempt", s.Debt.Attempts, "error", s.Error)
 		case s.Error != "":
-			b.log.WarnContext(ctx, "mark failed", id, "attempt", s.Debt.Attempts, "next_at", s.Next, "error", s.Error)
+			b.log.WarnContext(ctx, "mark failed", "msg_id", id, "attempt", s.Debt.Attempts, "next_at", s.Next, "error", s.Error)
 		}
 	}
 	b.log.DebugContext(ctx, "marks written", "size", len(all), "settled", settled, "written", counts[backfill.Written],

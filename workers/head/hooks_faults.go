@@ -15,7 +15,7 @@ import (
 func exitHook(batch []store.Unfinished) error {
 	id, err := strconv.ParseInt(os.Getenv("MSGX_FAULT_EXIT_ON"), 10, 64)
 	if err != nil {
-		return nil // not set
+		return nil //nolint:nilerr // not set
 	}
 	for _, r := range batch {
 		if r.Pos.ID == id {
@@ -30,7 +30,7 @@ func infraHook(r store.Unfinished) error {
 	id, n, _ := strings.Cut(os.Getenv("MSGX_FAULT_INFRA_ON"), ":")
 	times, err := strconv.Atoi(n)
 	if err != nil || id != strconv.FormatInt(r.Pos.ID, 10) || r.Attempts > times {
-		return nil
+		return nil //nolint:nilerr // not set, or not for this try
 	}
 	return fault.New(fault.Infra, "decide", "made to fail by MSGX_FAULT_INFRA_ON, attempt %d of %d", r.Attempts, times)
 }
