@@ -23,7 +23,7 @@ import (
 	"msgexchange/migrations"
 )
 
-var update = flag.Bool("update", false, "rewrite expected files") //nolint:gochecknoglobals // a flag of the test binary
+var update = flag.Bool("update", false, "rewrite expected files")
 
 func TestMigrate_manyAtOnceThenAgain(t *testing.T) {
 	t.Parallel()

@@ -39,8 +39,8 @@ const unpackedRoot = "root"
 func find(product string, programs, places []string) (string, error) {
 	var dirs []string
 	if path, err := exec.LookPath(programs[0]); err == nil {
-		if real, err := filepath.EvalSymlinks(path); err == nil { // so that tools beside the real one are found
-			dirs = append(dirs, filepath.Dir(real))
+		if target, err := filepath.EvalSymlinks(path); err == nil { // so that tools beside the real one are found
+			dirs = append(dirs, filepath.Dir(target))
 		}
 	}
 	roots := []string{"/"}

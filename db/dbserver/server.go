@@ -170,7 +170,7 @@ func (s *Server) run(ctx context.Context) error {
 	}
 	defer func() { _ = log.Close() }()
 	argv := s.engine.command(s)
-	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd := exec.Command(argv[0], argv[1:]...) //nolint:noctx // the server outlives the call that starts it
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = s.dir, s.env, log, log
 	cmd.SysProcAttr = attributes(s.user, s.engine.killSignal())
 	if s.proc, err = launch(cmd); err != nil {

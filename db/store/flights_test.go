@@ -165,14 +165,14 @@ func TestConsistencyPoint(t *testing.T) {
 	require.Equal(t, message.Position{Generation: 1, ID: 1}, point())
 }
 
-func setup(t testing.TB) *store.Store {
-	t.Helper()
+func setup(tb testing.TB) *store.Store {
+	tb.Helper()
 	zone, err := time.LoadLocation("Asia/Shanghai")
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return store.New(zone)
 }
 
-var noon = time.Date(2026, 11, 30, 4, 0, 0, 0, time.UTC) //nolint:gochecknoglobals // a constant
+var noon = time.Date(2026, 11, 30, 4, 0, 0, 0, time.UTC)
 
 // named is a flight of which only what must be there is there.
 func named(flid, maid int64) *flight.Flight {

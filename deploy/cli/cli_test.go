@@ -33,8 +33,16 @@ func program(t *testing.T, environ []string, stdin string, args ...string) resul
 func TestUsageErrorsEndWith2(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
-		{}, {"bogus"}, {"serve", "--bogus"}, {"serve", "--roles", "cook"}, {"migrate"}, {"decode"}, {"simulate"},
-		{"simulate", "--count", "1", "--duration", "1s"}, {"simulate", "--count", "many"}, {"simulate", "--count=1", "--fault", "fire"},
+		{},
+		{"bogus"},
+		{"serve", "--bogus"},
+		{"serve", "--roles", "cook"},
+		{"migrate"},
+		{"decode"},
+		{"simulate"},
+		{"simulate", "--count", "1", "--duration", "1s"},
+		{"simulate", "--count", "many"},
+		{"simulate", "--count=1", "--fault", "fire"},
 	} {
 		got := program(t, nil, "", args...)
 		require.Equal(t, 2, got.code, "%v: %s", args, got.errors)

@@ -95,6 +95,9 @@ func (s *Summary) settled() bool {
 		s.Msg.Created == s.Msg.Sent+s.Msg.Dead && s.Schd.Created == s.Schd.Sent+s.Schd.Dead
 }
 
+// done counts everything that was done; it grows while there is progress.
+func (s *Summary) done() int { return s.Messages.Processed() + s.Marked + s.Msg.Sent + s.Schd.Sent }
+
 // check finds everything that does not add up.
 func (s *Summary) check() {
 	s.Problems = []string{}
@@ -107,7 +110,8 @@ func (s *Summary) check() {
 	must(s.Mailbox == s.Messages.Processed(), "the mailbox has %d messages, %d are processed", s.Mailbox, s.Messages.Processed())
 	must(s.Messages.Unfinished == 0, "%d messages are unfinished", s.Messages.Unfinished)
 	must(s.Mailbox == s.Marked, "the mailbox has %d messages, %d are marked", s.Mailbox, s.Marked)
-	for topic, e := range map[string]Events{"msg": s.Msg, "schd": s.Schd} {
+	for i, e := range []Events{s.Msg, s.Schd} {
+		topic := []string{"msg", "schd"}[i]
 		must(e.Created == e.Sent, "%s: %d events were created, %d sent", topic, e.Created, e.Sent)
 		must(e.Records >= e.Sent-e.Superseded, "%s: %d events were sent, the topic has %d records", topic, e.Sent-e.Superseded, e.Records)
 	}

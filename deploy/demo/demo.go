@@ -37,8 +37,9 @@ type Options struct {
 
 // The demo's times.
 const (
-	settleTimeout = 30 * time.Second // from the last message until everything must be done
+	settleTimeout = 30 * time.Second // how long nothing may move once the traffic has ended, unless all is done
 	endTimeout    = 40 * time.Second // from then until the workers must have ended
+	countTimeout  = 30 * time.Second
 	statusTimeout = 2 * time.Second
 )
 
@@ -60,7 +61,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	w.introduce(out)
 
 	written, err := w.work(ctx)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), countTimeout)
 	defer cancel()
 	s, countErr := w.count(ctx)
 	if err := errors.Join(err, countErr); err != nil {
@@ -148,16 +149,20 @@ func (w *world) writer() (*simulator.Writer, *sql.DB, error) {
 	return &simulator.Writer{Stream: stream, Mailbox: table, Rate: w.Rate, For: w.Duration}, db, nil
 }
 
-// settle waits until nothing is left to do, until it has waited long enough, or until the workers have ended.
+// settle waits until nothing is left to do, until nothing has moved for too long, or until the workers have ended.
 func (w *world) settle(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
-	defer cancel()
 	const pause = 100 * time.Millisecond
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
-	for {
-		if s, err := w.count(ctx); err == nil && s.settled() {
-			return
+	moved, done := time.Now(), 0
+	for time.Since(moved) < settleTimeout {
+		if s, err := w.count(ctx); err == nil {
+			if s.settled() {
+				return
+			}
+			if s.done() > done {
+				moved, done = time.Now(), s.done()
+			}
 		}
 		select {
 		case <-ctx.Done():

@@ -4,6 +4,7 @@ package demo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -22,8 +23,8 @@ import (
 // schemaName is the mailbox's schema.
 const schemaName = "mailbox"
 
-// mailbox is a server for the two tables of the dictionary's section 1, on a free port of this machine.
-type mailbox struct {
+// mailboxServer is a server for the two tables of the dictionary's section 1, on a free port of this machine.
+type mailboxServer struct {
 	in, out *table
 	server  *server.Server
 	dsn     string
@@ -31,13 +32,14 @@ type mailbox struct {
 }
 
 // startMailbox starts the server; the caller closes it.
-func startMailbox() (*mailbox, error) {
+func startMailbox(ctx context.Context) (*mailboxServer, error) {
 	logrus.SetOutput(io.Discard) // the engine logs each connection, and knows no other logger
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("demo: mailbox: %w", err)
 	}
-	m := &mailbox{in: inbound(), out: outbound(), done: make(chan error, 1)}
+	m := &mailboxServer{in: inbound(), out: outbound(), done: make(chan error, 1)}
 	engine := sqle.NewDefault(sql.NewDatabaseProvider(schema{m.in, m.out}))
 	cfg := server.Config{Protocol: "tcp", Address: l.Addr().String(), Listener: l}
 	if m.server, err = server.NewServer(cfg, engine, sql.NewContext, session, nil); err != nil {
@@ -51,14 +53,12 @@ func startMailbox() (*mailbox, error) {
 	return m, nil
 }
 
-func (m *mailbox) close() error {
-	err := m.server.Close()
-	<-m.done
-	return err
+func (m *mailboxServer) close() error {
+	return errors.Join(m.server.Close(), <-m.done)
 }
 
 // marked says how many messages there are and how many of them carry the processed mark.
-func (m *mailbox) marked() (all, marked int) {
+func (m *mailboxServer) marked() (all, marked int) {
 	processed := m.in.schema.IndexOfColName("CMINMSGS_DATE_PROCESSED")
 	return m.in.count(func(r sql.Row) bool { return r[processed] != nil })
 }

@@ -4,77 +4,125 @@ package demo
 
 import (
 	"database/sql"
+	"slices"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"msgexchange/db/mailbox"
+	"msgexchange/jobs/backfill"
+	"msgexchange/jobs/inbox"
+	"msgexchange/jobs/message"
 )
 
-func TestProbe(t *testing.T) {
-	m, err := startMailbox()
+func setup(t *testing.T) (*mailboxServer, *mailbox.Mailbox) {
+	t.Helper()
+	s, err := startMailbox(t.Context())
 	require.NoError(t, err)
-	db, err := sql.Open("mysql", m.dsn+"?parseTime=true&maxAllowedPacket=0&time_zone=%27%2B08:00%27&interpolateParams=true&clientFoundRows=true")
+	t.Cleanup(func() { require.NoError(t, s.close()) })
+	box, err := mailbox.Open(mailbox.Config{DSN: s.dsn, Zone: time.FixedZone("", 8*60*60)})
 	require.NoError(t, err)
-	q := func(s string, args ...any) {
-		t.Helper()
-		rows, err := db.Query(s, args...)
-		if err != nil {
-			t.Log(s, "ERR", err)
-			return
-		}
-		cols, _ := rows.Columns()
-		for rows.Next() {
-			v := make([]sql.NullString, len(cols))
-			p := make([]any, len(cols))
-			for i := range v {
-				p[i] = &v[i]
-			}
-			rows.Scan(p...)
-			t.Log(v)
-		}
-		t.Log(s, cols, rows.Err())
-	}
-	for range 3 {
-		r, err := db.Exec("INSERT INTO cminmsgs (CMINMSGS_CLOB_MSG, CMINMSGS_DATE_RECEIVED, CMINMSGS_STATUS) VALUES (?,?,'VALID'),(?,?,'VALID')", "<MSG>机位</MSG>", "2026-11-30 12:00:01", "b", "2026-11-30 12:00:02")
+	t.Cleanup(func() { require.NoError(t, box.Close()) })
+	return s, box
+}
+
+// TestMailbox_speaksWhatTheProductSends sends every statement of db/mailbox.
+func TestMailbox_speaksWhatTheProductSends(t *testing.T) {
+	t.Parallel()
+	s, box := setup(t)
+	ctx := t.Context()
+	require.NoError(t, box.Ping(ctx))
+	at := time.Date(2026, 11, 30, 16, 30, 0, 0, time.UTC)
+	for want := range int64(5) {
+		id, err := box.Insert(ctx, "<MSG>机位</MSG>", at)
 		require.NoError(t, err)
-		id, _ := r.LastInsertId()
-		n, _ := r.RowsAffected()
-		t.Log(id, n)
+		require.Equal(t, want+1, id)
 	}
-	q("SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()")
-	q("SELECT CMINMSGS_ID, CAST(CMINMSGS_DATE_RECEIVED AS CHAR) FROM `cminmsgs` WHERE CMINMSGS_ID > ? ORDER BY CMINMSGS_ID LIMIT ?", 3, 2)
-	q("EXPLAIN SELECT CMINMSGS_ID, CAST(CMINMSGS_DATE_RECEIVED AS CHAR) FROM `cminmsgs` WHERE CMINMSGS_ID > ? ORDER BY CMINMSGS_ID LIMIT ?", 3, 2)
-	q("EXPLAIN SELECT CMINMSGS_ID FROM `cminmsgs` WHERE CMINMSGS_ID BETWEEN 1 AND 2 OR CMINMSGS_ID BETWEEN 4 AND 4 ORDER BY CMINMSGS_ID LIMIT ?", 3)
-	q("SELECT CMINMSGS_ID FROM `cminmsgs` WHERE CMINMSGS_ID BETWEEN 1 AND 2 OR CMINMSGS_ID BETWEEN 4 AND 4 ORDER BY CMINMSGS_ID LIMIT ?", 9)
-	q("SELECT CMINMSGS_ID, CAST(CMINMSGS_DATE_RECEIVED AS CHAR), OCTET_LENGTH(CMINMSGS_CLOB_MSG), IF(OCTET_LENGTH(CMINMSGS_CLOB_MSG) > ?, NULL, CMINMSGS_CLOB_MSG) FROM cminmsgs WHERE CMINMSGS_ID BETWEEN ? AND ? ORDER BY CMINMSGS_ID LIMIT ?", 1000, 1, 2, 10)
-	q("SELECT COALESCE(MIN(CMINMSGS_ID), 0), COALESCE(MAX(CMINMSGS_ID), 0), @@auto_increment_increment FROM cminmsgs")
-	q("EXPLAIN SELECT COALESCE(MIN(CMINMSGS_ID), 0), COALESCE(MAX(CMINMSGS_ID), 0), @@auto_increment_increment FROM cminmsgs")
-	q("SHOW INDEX FROM cminmsgs")
-	q("SHOW CREATE TABLE coutmsgs")
-	q("SELECT @@version, @@time_zone, NOW(), @@max_allowed_packet")
-	q("SELECT COLUMN_NAME, DATA_TYPE, CHARACTER_MAXIMUM_LENGTH FROM information_schema.COLUMNS WHERE TABLE_NAME='cminmsgs'")
-	q("SELECT INDEX_NAME, COLUMN_NAME FROM information_schema.STATISTICS WHERE TABLE_NAME='cminmsgs'")
-	q("SHOW GRANTS")
-	tx, err := db.BeginTx(t.Context(), &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	rows, err := box.After(ctx, 3, 10)
 	require.NoError(t, err)
-	rows, err := tx.Query("SELECT CMINMSGS_ID, CMINMSGS_DATE_PROCESSED IS NOT NULL FROM cminmsgs WHERE CMINMSGS_ID IN (?,?) FOR UPDATE", 1, 2)
+	require.Len(t, rows, 2)
+	require.Equal(t, int64(4), rows[0].ID)
+	require.True(t, rows[0].ReceivedAt.Equal(at))
+
+	rows, err = box.In(ctx, []inbox.Range{{First: 1, Last: 1}, {First: 4, Last: 9}}, 2)
 	require.NoError(t, err)
-	for rows.Next() {
-		var id int64
-		var m bool
-		require.NoError(t, rows.Scan(&id, &m))
-		t.Log(id, m)
+	require.Equal(t, []int64{1, 4}, []int64{rows[0].ID, rows[1].ID})
+
+	for m, err := range box.Texts(ctx, inbox.Range{First: 2, Last: 2}) {
+		require.NoError(t, err)
+		require.Equal(t, "<MSG>机位</MSG>", m.Text)
 	}
-	r, err := tx.Exec("UPDATE cminmsgs SET CMINMSGS_DATE_PROCESSED = ?, CMINMSGS_STATUS = CASE CMINMSGS_ID WHEN ? THEN ? WHEN ? THEN ? END, CMINMSGS_SUBSYSTEM_SEQUENCE = COALESCE(CMINMSGS_SUBSYSTEM_SEQUENCE, CASE CMINMSGS_ID WHEN ? THEN ? END) WHERE CMINMSGS_DATE_PROCESSED IS NULL AND CMINMSGS_ID IN (?,?)", "2026-11-30 13:00:00", 1, "PROCESSED", 2, "X", 1, 55, 1, 2)
+	extent, step, err := box.Facts(ctx)
 	require.NoError(t, err)
-	t.Log(r.RowsAffected())
-	require.NoError(t, tx.Commit())
-	q("SELECT CMINMSGS_ID, CMINMSGS_DATE_PROCESSED, CMINMSGS_STATUS, CMINMSGS_SUBSYSTEM_SEQUENCE FROM cminmsgs")
-	q("SELECT CMINMSGS_ID FROM cminmsgs ORDER BY CMINMSGS_ID DESC LIMIT 2")
-	_, err = db.Exec("INSERT INTO COUTMSGS (COUTMSGS_CLOB_MSG, COUTMSGS_DATE_INSERTED, ROUTINGID) VALUES ('<MSG/>', NOW(), 'R')")
+	require.Equal(t, inbox.Extent{Min: 1, Max: 5}, extent)
+	require.Equal(t, int64(1), step)
+
+	meta := message.Meta{SNDR: "AODB", TYPE: "FLOP", STYP: "PSDT", SEQN: 4711, DTTM: at}
+	marks := []backfill.Mark{{ID: 2, Status: "PROCESSED", Meta: meta}, {ID: 3, Status: "OTHER"}, {ID: 77}}
+	for _, want := range [][]backfill.Result{
+		{backfill.Written, backfill.Written, backfill.Missing}, {backfill.Already, backfill.Already, backfill.Missing},
+	} {
+		answers, err := box.Mark(ctx, marks, at)
+		require.NoError(t, err)
+		var got []backfill.Result
+		for _, a := range answers {
+			got = append(got, a.Result)
+		}
+		require.Equal(t, want, got)
+	}
+	all, marked := s.marked()
+	require.Equal(t, []int{5, 2}, []int{all, marked})
+	var status string
+	var seqn sql.NullInt64
+	require.NoError(t, box.DB().QueryRowContext(ctx,
+		"SELECT CMINMSGS_STATUS, CMINMSGS_SUBSYSTEM_SEQUENCE FROM CMINMSGS WHERE CMINMSGS_ID = 2").Scan(&status, &seqn))
+	require.Equal(t, "PROCESSED", status)
+	require.Equal(t, int64(4711), seqn.Int64)
+}
+
+func TestMailbox_requests(t *testing.T) {
+	t.Parallel()
+	_, box := setup(t)
+	res, err := box.DB().ExecContext(t.Context(), "INSERT INTO COUTMSGS (COUTMSGS_CLOB_MSG, COUTMSGS_DATE_INSERTED, ROUTINGID) VALUES ('<MSG/>', NOW(), 'R')")
 	require.NoError(t, err)
-	q("SELECT * FROM COUTMSGS")
-	q("SELECT * FROM information_schema.INNODB_TRX")
-	t.Log(m.marked())
-	require.NoError(t, db.Close())
-	require.NoError(t, m.close())
+	id, err := res.LastInsertId()
+	require.NoError(t, err)
+	require.Equal(t, int64(1), id)
+	var errorColumn int
+	require.NoError(t, box.DB().QueryRowContext(t.Context(), "SELECT COUTMSGS_ERROR FROM coutmsgs WHERE COUTMSGS_ID = 1").Scan(&errorColumn))
+	require.Zero(t, errorColumn)
+}
+
+// TestMailbox_losesNothing lets writers and markers work at the same time.
+func TestMailbox_losesNothing(t *testing.T) {
+	t.Parallel()
+	s, box := setup(t)
+	const writers, each = 3, 60
+	ids := make(chan int64, writers*each)
+	var wg sync.WaitGroup
+	for range writers {
+		wg.Go(func() {
+			for range each {
+				id, err := box.Insert(t.Context(), "x", time.Now())
+				if err != nil {
+					t.Error(err)
+				}
+				ids <- id
+			}
+		})
+	}
+	var seen []int64
+	for range writers * each {
+		id := <-ids
+		seen = append(seen, id)
+		_, err := box.Mark(t.Context(), []backfill.Mark{{ID: id, Status: "PROCESSED"}}, time.Now())
+		require.NoError(t, err)
+	}
+	wg.Wait()
+	slices.Sort(seen)
+	require.Len(t, slices.Compact(seen), writers*each)
+	all, marked := s.marked()
+	require.Equal(t, []int{writers * each, writers * each}, []int{all, marked})
 }

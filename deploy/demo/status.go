@@ -67,7 +67,7 @@ func (w *world) report(ctx context.Context) {
 	tick := time.NewTicker(period)
 	defer tick.Stop()
 	start := time.Now()
-	var before reading
+	before := reading{at: start}
 	for {
 		select {
 		case <-ctx.Done():
@@ -83,8 +83,8 @@ func (w *world) report(ctx context.Context) {
 		}
 		line := now.line(before, now.at.Sub(start), w.Duration)
 		if w.Terminal {
-			const back, clear = "\r", "\x1b[K"
-			fmt.Fprint(w.Err, back, line, clear)
+			const back, clearRest = "\r", "\x1b[K"
+			fmt.Fprint(w.Err, back, line, clearRest)
 		} else {
 			fmt.Fprintln(w.Err, line)
 		}
@@ -99,10 +99,7 @@ func (r reading) line(before reading, elapsed, duration time.Duration) string {
 		progress += "/" + duration.String()
 	}
 	processed, was := r.watermark-int64(r.unfinished), before.watermark-int64(before.unfinished)
-	rate := 0.0
-	if !before.at.IsZero() {
-		rate = float64(processed-was) / r.at.Sub(before.at).Seconds()
-	}
+	rate := float64(processed-was) / r.at.Sub(before.at).Seconds()
 	head := "idle"
 	if r.head > 0 {
 		head = fmt.Sprint(r.head)

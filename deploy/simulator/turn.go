@@ -15,6 +15,7 @@ func (t *turn) any() *flight {
 
 // begin and end are the first and last scheduled times of the turn here.
 func (t *turn) begin() time.Time { return t.any().sodt }
+
 func (t *turn) end() time.Time {
 	if t.departure != nil {
 		return t.departure.sodt

@@ -21,7 +21,8 @@ type Row struct {
 type Mailbox interface {
 	// Insert commits the rows together, in their order.
 	Insert(ctx context.Context, rows []Row) error
-	// Begin inserts a row and leaves its transaction open: the row has its id, and nobody else sees it yet.
+	// Begin inserts a row and leaves its transaction open: the row has its id, and nobody else sees it yet. Insert must
+	// work while three such transactions are open.
 	Begin(ctx context.Context, row Row) (Pending, error)
 }
 
@@ -151,7 +152,7 @@ func (r *run) due(ctx context.Context) (int, error) {
 			return 0, err
 		}
 		elapsed := now.Sub(r.start)
-		if ctx.Err() != nil || r.For > 0 && elapsed >= r.For || r.Count > 0 && r.taken >= r.Count {
+		if r.over(ctx, elapsed) {
 			return 0, nil
 		}
 		due := maxBatchRows
@@ -166,6 +167,11 @@ func (r *run) due(ctx context.Context) (int, error) {
 		}
 		r.wait(ctx, now)
 	}
+}
+
+// over says that nothing more is to be written.
+func (r *run) over(ctx context.Context, elapsed time.Duration) bool {
+	return ctx.Err() != nil || r.For > 0 && elapsed >= r.For || r.Count > 0 && r.taken >= r.Count
 }
 
 // wait sleeps until the next message or late commit is due, or it is over.
@@ -267,8 +273,16 @@ func (r *run) hole(ctx context.Context, row Row) error {
 	return p.Rollback()
 }
 
+// maxLate is how many transactions are open at once: each holds a connection, and pools are small.
+const maxLate = 3
+
 // open takes an id now and leaves the commit for later.
 func (r *run) open(ctx context.Context, kind message.Kind, row Row) error {
+	if len(r.late) == maxLate {
+		if err := r.commitLate(r.late[0].at); err != nil { // sooner than meant: messages come too fast
+			return err
+		}
+	}
 	p, err := r.begin(ctx, row)
 	if err != nil {
 		return err

@@ -1,7 +1,6 @@
 package sis_test
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
@@ -209,5 +208,5 @@ func TestErrorsStayShort(t *testing.T) {
 	}
 	_, err := decode(t, "<MSG>"+"<"+huge+"><b></MSG>")
 	require.Less(t, len(fault.Text(err)), 2001)
-	require.False(t, errors.Is(err, sis.ErrCharset))
+	require.NotErrorIs(t, err, sis.ErrCharset)
 }

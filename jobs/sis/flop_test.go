@@ -114,11 +114,13 @@ func flopRows() []flopRow {
 		},
 		{
 			"HNAG", `<FHAG>1</FHAG><MHAG>3</MHAG>`, `"phag":null,"fhag":1,"mhag":3`,
-			`"phag":null,"fhag":null,"mhag":null`, `"phag":null,"fhag":null,"mhag":null`, []string{`<FHAG>one</FHAG>`, `<FHAG>1</FHAG><FHAG>1</FHAG>`},
+			`"phag":null,"fhag":null,"mhag":null`, `"phag":null,"fhag":null,"mhag":null`,
+			[]string{`<FHAG>one</FHAG>`, `<FHAG>1</FHAG><FHAG>1</FHAG>`},
 		},
 		{
 			"TAOP", `<TAOP>HU</TAOP><TAFL>HU7769</TAFL><TAID>16</TAID>`, `"taop":"HU","tafl":"HU7769","taid":16`,
-			`"taop":null,"tafl":null,"taid":null`, `"taop":null,"tafl":null,"taid":null`, []string{`<TAOP>HU</TAOP><TAFL>HU7769</TAFL><TAID>-16</TAID>`},
+			`"taop":null,"tafl":null,"taid":null`, `"taop":null,"tafl":null,"taid":null`,
+			[]string{`<TAOP>HU</TAOP><TAFL>HU7769</TAFL><TAID>-16</TAID>`},
 		},
 		{"VIPP", `<VIPP>3</VIPP>`, `"vipp":3,"vipr":null`, `"vipp":null,"vipr":null`, `"vipp":null,"vipr":null`, []string{`<VIPP>3</VIPP><VIPR>A</VIPR>`}},
 		{
@@ -132,11 +134,13 @@ func flopRows() []flopRow {
 		},
 		{
 			"FRET", `<FRET REID="G"></FRET>`, `"fret":{"reid":"G","text":null}`,
-			`"fret":{"reid":null,"text":null}`, `"fret":{"reid":null,"text":null}`, []string{`<FRET>text</FRET>`, `<FRET REID="X">text</FRET>`},
+			`"fret":{"reid":null,"text":null}`, `"fret":{"reid":null,"text":null}`,
+			[]string{`<FRET>text</FRET>`, `<FRET REID="X">text</FRET>`},
 		},
 		{
 			"FLAB", `<FLAB ARES="O">fog</FLAB>`, `"flab":{"ares":"O","text":"fog"}`,
-			`"flab":{"ares":null,"text":null}`, `"flab":{"ares":null,"text":null}`, []string{`<FLAB ARES="">fog</FLAB>`, `<FLAB ARES="A"/>`},
+			`"flab":{"ares":null,"text":null}`, `"flab":{"ares":null,"text":null}`,
+			[]string{`<FLAB ARES="">fog</FLAB>`, `<FLAB ARES="A"/>`},
 		},
 		{"MAXP", `<MAXP>164</MAXP>`, `"maxp":164`, refused, refused, []string{`<MAXP>many</MAXP>`}},
 		{"FDEL", ``, `"delete":true`, `"delete":true`, `"delete":true`, []string{`<FDEL>Y</FDEL>`, `<FDEL/><FDEL/>`}},
@@ -152,7 +156,8 @@ func flopRows() []flopRow {
 		name := strings.ToLower(styp)
 		row := flopRow{
 			styp, "<" + styp + ">much longer than it should be</" + styp + ">", `"` + name + `":"much longer than it should be"`,
-			refused, `"` + name + `":null`, []string{"<" + styp + ">a</" + styp + "><" + styp + ">a</" + styp + ">"},
+			refused, `"` + name + `":null`,
+			[]string{"<" + styp + ">a</" + styp + "><" + styp + ">a</" + styp + ">"},
 		}
 		if styp == "ACFT" || styp == "FLTY" || styp == "FLIN" {
 			row.empty = refused
