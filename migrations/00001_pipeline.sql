@@ -89,6 +89,10 @@ CREATE INDEX proc_state_unfinished_idx ON proc_state (msg_id) WHERE state IN ('P
 -- Marks still owed, in the order of fair rotation (design §8).
 CREATE INDEX proc_state_backfill_due_idx ON proc_state (backfill_attempts, msg_id)
     WHERE backfill_next_at IS NOT NULL AND backfill_abandoned_at IS NULL;
+-- Marks given up: counted by a metric and listed for operators.
+CREATE INDEX proc_state_backfill_abandoned_idx ON proc_state (msg_id) WHERE backfill_abandoned_at IS NOT NULL;
+-- Messages given up: what an operator lists first.
+CREATE INDEX proc_state_dead_idx ON proc_state (msg_id) WHERE state = 'DEAD';
 
 -- The text as received, zstd-compressed; a replay never depends on the mailbox owner's cleaning.
 CREATE TABLE msg_raw (

@@ -600,7 +600,11 @@ CREATE INDEX msg_raw_created_at_idx ON public.msg_raw USING btree (created_at);
 
 CREATE INDEX ops_audit_at_idx ON public.ops_audit USING btree (at);
 
+CREATE INDEX proc_state_backfill_abandoned_idx ON public.proc_state USING btree (msg_id) WHERE (backfill_abandoned_at IS NOT NULL);
+
 CREATE INDEX proc_state_backfill_due_idx ON public.proc_state USING btree (backfill_attempts, msg_id) WHERE ((backfill_next_at IS NOT NULL) AND (backfill_abandoned_at IS NULL));
+
+CREATE INDEX proc_state_dead_idx ON public.proc_state USING btree (msg_id) WHERE (state = 'DEAD'::text);
 
 CREATE INDEX proc_state_unfinished_idx ON public.proc_state USING btree (msg_id) WHERE (state = ANY (ARRAY['PENDING'::text, 'FAILED'::text]));
 

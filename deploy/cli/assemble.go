@@ -107,7 +107,7 @@ func (n *node) openPostgres(ctx context.Context) error {
 	return nil
 }
 
-func (n *node) openMailbox(context.Context) error {
+func (n *node) openMailbox(ctx context.Context) error {
 	c := n.config.Mailbox
 	zone, err := time.LoadLocation(c.Zone)
 	if err != nil {
@@ -119,6 +119,19 @@ func (n *node) openMailbox(context.Context) error {
 	}
 	n.closers = append(n.closers, func() { _ = n.mailbox.Close() })
 	n.metrics.MustRegister(collectors.NewDBStatsCollector(n.mailbox.DB(), "mailbox"))
+	return n.mayProbe(ctx)
+}
+
+// mayProbe refuses a start whose hole-probe could never give evidence (design §4). A mailbox that is away is no reason.
+func (n *node) mayProbe(ctx context.Context) error {
+	if !n.config.Pipeline.HoleProbe {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	if _, _, err := n.mailbox.OldestTransaction(ctx); errors.Is(err, mailbox.ErrNoProcessRight) {
+		return fmt.Errorf("pipeline.hole-probe: %w", err)
+	}
 	return nil
 }
 
@@ -164,12 +177,16 @@ func (n *node) makeRoles(context.Context) error {
 
 func (n *node) poller() *poll.Poll {
 	p := n.config.Pipeline
+	var prober poll.Prober
+	if p.HoleProbe {
+		prober = n.mailbox
+	}
 	return poll.New(poll.Config{
 		Lane: n.config.Lane, Pace: inbox.Pace{Busy: p.BusyInterval, Idle: p.PollInterval}, Batch: p.ClaimBatch,
 		MaxCommitDelay: inbox.CommitDelay(p.MaxCommitDelay), Late: inbox.Policy(p.Late), LateDetectPeriod: p.LateDetectPeriod,
 		Cutover: inbox.Cutover(p.CutoverWatermark),
 	}, poll.Deps{
-		Pool: n.pool, Store: n.store, Mailbox: n.mailbox, Server: n.mailbox, Waker: n.waker,
+		Pool: n.pool, Store: n.store, Mailbox: n.mailbox, Server: n.mailbox, Prober: prober, Waker: n.waker,
 		Metrics: poll.NewMetrics(n.metrics, n.pool, n.store, n.config.Lane), Log: n.log, Now: time.Now,
 	})
 }
