@@ -69,7 +69,7 @@ func TestNamesOfFieldsAndLists(t *testing.T) {
 		if f.Group != "" {
 			want = f.Group + "." + f.JSON
 		}
-		require.Equal(t, f.Name, want)
+		require.Equal(t, want, f.Name)
 		require.Contains(t, sis.AllForms(), f.Form)
 		require.NotEqual(t, sis.Empty, f.Type())
 	}

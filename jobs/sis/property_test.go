@@ -176,8 +176,8 @@ func drawFlop(t *rapid.T, k *sis.Kind, flid int64) sis.Record {
 			if l := drawList(t, *p.List, false); !p.Lenient || len(l.Entries) > 0 {
 				setList(&r, p.List.Name, l)
 			}
-		case p.Element.Fields != nil:
-			drawScalars(t, r.Fields, p.Element.Fields, p.Empty == sis.Clear && k.Bond == sis.Loose)
+		case p.Fields != nil:
+			drawScalars(t, r.Fields, p.Fields, p.Empty == sis.Clear && k.Bond == sis.Loose)
 		}
 	}
 	if clears {
