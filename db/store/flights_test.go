@@ -165,10 +165,10 @@ func TestConsistencyPoint(t *testing.T) {
 	require.Equal(t, message.Position{Generation: 1, ID: 1}, point())
 }
 
-func setup(t testing.TB) *store.Store {
-	t.Helper()
+func setup(tb testing.TB) *store.Store {
+	tb.Helper()
 	zone, err := time.LoadLocation("Asia/Shanghai")
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return store.New(zone)
 }
 

@@ -48,6 +48,13 @@ func (s *Store) Inbox(ctx context.Context, q db.Querier, lane string) (in Inbox,
 	return in, len(rows) > 0, nil
 }
 
+// Relax lets tx commit without waiting for the disk: for work that is simply done again when a crash of PostgreSQL takes it.
+// Whatever commits after it and does wait makes it durable too.
+func (s *Store) Relax(ctx context.Context, tx pgx.Tx) error {
+	_, err := tx.Exec(ctx, "SET LOCAL synchronous_commit = off")
+	return db.Classify(err)
+}
+
 // LockInbox locks the lane's row until the end of tx and says whether it still stands where c does, and runs.
 func (s *Store) LockInbox(ctx context.Context, tx pgx.Tx, lane string, c inbox.Cursor) (bool, error) {
 	r, err := s.q.LockInbox(ctx, tx, lane)

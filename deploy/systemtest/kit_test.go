@@ -48,11 +48,12 @@ var binary struct {
 func build(t *testing.T) string {
 	t.Helper()
 	binary.once.Do(func() {
-		if binary.dir, binary.err = os.MkdirTemp("", "msgexchange-systemtest-"); binary.err != nil {
+		binary.dir, binary.err = os.MkdirTemp("", "msgexchange-systemtest-") //nolint:usetesting // outlives the test that builds it
+		if binary.err != nil {
 			return
 		}
 		binary.path = filepath.Join(binary.dir, "msgexchange")
-		cmd := exec.Command("go", "build", "-tags", "faults", "-o", binary.path, "msgexchange")
+		cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "go", "build", "-tags", "faults", "-o", binary.path, "msgexchange")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			binary.err = fmt.Errorf("build: %w\n%s", err, out)
 		}
@@ -123,7 +124,7 @@ func (w *world) start(t *testing.T, name string, env ...string) *pod {
 
 func (w *world) command(t *testing.T, name string, args []string, env ...string) *pod {
 	t.Helper()
-	p := &pod{t: t, name: name, cmd: exec.Command(build(t), args...), log: &buffer{}, done: make(chan struct{})}
+	p := &pod{t: t, name: name, cmd: exec.CommandContext(t.Context(), build(t), args...), log: &buffer{}, done: make(chan struct{})}
 	p.cmd.Env = append(append(os.Environ(), w.base...), env...)
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
 	require.NoError(t, p.cmd.Start())
@@ -297,7 +298,7 @@ type proxy struct {
 
 func newProxy(t *testing.T, target string) *proxy {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	p := &proxy{addr: l.Addr().String(), target: target, conns: map[net.Conn]struct{}{}}
 	t.Cleanup(func() { _ = l.Close(); p.set(true) })
@@ -307,7 +308,7 @@ func newProxy(t *testing.T, target string) *proxy {
 			if err != nil {
 				return
 			}
-			go p.pass(c)
+			go p.pass(t.Context(), c)
 		}
 	}()
 	return p
@@ -335,9 +336,9 @@ func (p *proxy) enter(c net.Conn) bool {
 	return true
 }
 
-func (p *proxy) pass(c net.Conn) {
+func (p *proxy) pass(ctx context.Context, c net.Conn) {
 	defer func() { _ = c.Close() }()
-	out, err := net.Dial("tcp", p.target)
+	out, err := (&net.Dialer{}).DialContext(ctx, "tcp", p.target)
 	if err != nil {
 		return
 	}

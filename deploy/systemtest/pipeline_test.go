@@ -313,7 +313,7 @@ func TestBadConfiguration(t *testing.T) {
 // No test or demo server is in the production binary.
 func TestProductionImports(t *testing.T) {
 	t.Parallel()
-	out, err := exec.Command("go", "list", "-deps", "msgexchange").Output()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "msgexchange").Output()
 	require.NoError(t, err)
 	for _, never := range []string{"testify", "franz-go", "go-mysql-server", "kfake", "rapid", "goleak", "pgtestdb", "msgexchange/db/dbtest", "msgexchange/db/dbserver"} {
 		require.NotContains(t, string(out), never)

@@ -60,12 +60,12 @@ func TestCases(t *testing.T) {
 	}
 }
 
-func (w *world) decode(t testing.TB, path string) sis.Message {
-	t.Helper()
+func (w *world) decode(tb testing.TB, path string) sis.Message {
+	tb.Helper()
 	text, err := os.ReadFile(path)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	m, err := sis.Decode(text, sis.Options{Zone: w.opt.Zone})
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return m
 }
 

@@ -3,6 +3,7 @@ package inbox
 import (
 	"fmt"
 	"strconv"
+	"time"
 )
 
 // Cutover says where a new lane begins; the empty text says: nowhere in particular, W = 0 (design §4, contract §8.6).
@@ -33,4 +34,14 @@ func (c Cutover) Watermark(e Extent) (int64, error) {
 		return 0, fmt.Errorf("cut-over watermark %q: want min, zero, max or an id", string(c))
 	}
 	return id, nil
+}
+
+// Gaps gives the ids missing between rows, which are ascending, as holes first seen at now. At a cut-over they are
+// remembered: who had been given one of them may still be about to commit.
+func Gaps(rows []Row, step int64, now time.Time) []Hole {
+	if len(rows) == 0 {
+		return nil
+	}
+	holes, _ := missing(Cursor{W: rows[0].ID, Step: step}, rows[1:], now)
+	return holes
 }

@@ -86,3 +86,11 @@ func TestCutover(t *testing.T) {
 		require.Error(t, err, "%q", bad)
 	}
 }
+
+func TestGaps(t *testing.T) {
+	t.Parallel()
+	require.Empty(t, Gaps(nil, 1, at(0)))
+	require.Empty(t, Gaps(rows(7), 1, at(0)), "what is below the first is not known")
+	require.Equal(t, []Hole{hole(8, 8, 5), hole(11, 14, 5)}, Gaps(rows(7, 9, 10, 15), 1, at(5)))
+	require.Equal(t, []Hole{hole(11, 14, 5)}, Gaps(rows(7, 9, 10, 15), 3, at(5)))
+}

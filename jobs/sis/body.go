@@ -9,9 +9,10 @@ import (
 
 // decoder reads the body of one message.
 type decoder struct {
-	kind    *Kind // nil: nothing of the body is wanted
 	scanner *scanner
 	zone    *time.Location
+	ignore  IgnoreRules
+	message Message // Meta.TYPE is empty until META was read
 	grove   grove
 	bodies  int
 	records []Record
@@ -26,7 +27,7 @@ func (d *decoder) body(start xml.StartElement) error {
 	switch {
 	case d.broken != nil:
 		return d.scanner.skip()
-	case d.kind.TYPE == TypeSCHD:
+	case d.message.Spec.TYPE == TypeSCHD:
 		return d.schedule()
 	}
 	n, err := d.record(start, "MSG", d.bodies)

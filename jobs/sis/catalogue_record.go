@@ -1,6 +1,9 @@
 package sis
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // The entries inside an entry of VIPF: their element, and their name in JSON.
 const (
@@ -14,6 +17,10 @@ func recordElements(lists map[string]*ListSpec) []Element {
 		l := lists[name]
 		return Element{Name: l.Elem, Card: "*", List: l, Meaning: l.Meaning}
 	}
+	return slices.Concat(elementsToSTND(list), elementsFromPSDT(list))
+}
+
+func elementsToSTND(list func(string) Element) []Element {
 	return []Element{
 		mandatory("ALCD", FormCode, 3, "airline, IATA"),
 		plain("ALSC", FormCode, 10, "airline sub company"),
@@ -37,6 +44,11 @@ func recordElements(lists map[string]*ListSpec) []Element {
 		moments("ACTT", "actual time here"),
 		list("chdt"), list("gtdt"),
 		plain("STND", FormCode, 8, "current stand"),
+	}
+}
+
+func elementsFromPSDT(list func(string) Element) []Element {
+	return []Element{
 		list("psdt"), list("ckdt"),
 		plain("PHAG", FormInteger, 0, "passenger handling agent"),
 		moments("CNCL", "cancelled at"),

@@ -2,6 +2,7 @@ package sis
 
 import (
 	"crypto/sha256"
+	"encoding/xml"
 	"time"
 
 	"msgexchange/jobs/fault"
@@ -14,11 +15,11 @@ type Options struct {
 	Ignore IgnoreRules    // kinds whose body is not looked at
 }
 
-func (o Options) zone() *time.Location {
-	if o.Zone == nil {
+func orUTC(zone *time.Location) *time.Location {
+	if zone == nil {
 		return time.UTC
 	}
-	return o.Zone
+	return zone
 }
 
 // Decode reads one message; text is characters already, so what its declaration says of an encoding counts for nothing.
@@ -35,24 +36,14 @@ func Decode(text []byte, opt Options) (Message, error) {
 	if err != nil {
 		return Message{}, err
 	}
-	meta, err := findMeta(text, opt.zone())
-	if err != nil {
+	d := &decoder{scanner: newScanner(text), zone: orUTC(opt.Zone), ignore: opt.Ignore}
+	if err := d.read(); err != nil {
 		return Message{}, err
 	}
-	m := Message{Meta: meta}
-	if rule, ok := opt.Ignore.Match(meta.Kind()); ok {
-		m.Ignored = rule
-	} else if kind, ok := Lookup(meta.Kind()); ok {
-		m.Spec = kind
+	if d.message.Ignored == "" {
+		d.message.Records, err = d.outcome()
 	}
-	d := &decoder{kind: m.Spec, scanner: newScanner(text), zone: opt.zone()}
-	if m.Hash, err = d.read(text); err != nil {
-		return Message{}, err
-	}
-	if m.Ignored == "" {
-		m.Records, err = d.outcome(meta)
-	}
-	return m, err
+	return d.message, err
 }
 
 // WellFormed says whether text could be a message at all: one root MSG, nothing forbidden (dictionary 4 #1 to #3;
@@ -73,51 +64,90 @@ func WellFormed(text []byte) error {
 }
 
 // read reads the whole text once, since steps 1 to 3 of the dictionary go before any rule about the body. Its error is about
-// the text; what is wrong with the body is kept for outcome. It gives the hash of everything in the root but META.
-func (d *decoder) read(text []byte) (hash [sha256.Size]byte, err error) {
+// the text or META; what is wrong with the body is kept for outcome. The hash is of everything in the root but META.
+func (d *decoder) read() error {
 	s := d.scanner
 	if err := s.root(); err != nil {
-		return hash, err
+		return err
 	}
-	sum := sha256.New()
+	hash := sha256.New()
 	from := s.start
 	for metas := 0; ; {
 		start, ok, err := s.child()
 		if err != nil {
-			return hash, err
+			return err
 		}
 		if !ok {
 			break
 		}
-		switch name := qualified(start.Name); {
-		case name == "META":
+		if qualified(start.Name) == metaElem {
 			if metas++; metas > 1 {
-				return hash, s.malformed("META stands twice")
+				return s.malformed("META stands twice")
 			}
-			sum.Write(text[from:s.start])
-			err = s.skip()
+			hash.Write(s.text[from:s.start])
+			err = d.envelope(start)
 			from = s.dec.InputOffset()
-		case d.kind != nil && name == d.kind.TYPE:
-			err = d.body(start)
-		default:
-			err = s.skip()
+		} else {
+			err = d.content(start)
 		}
 		if err != nil {
-			return hash, err
+			return err
 		}
 	}
-	sum.Write(text[from:s.dec.InputOffset()])
-	sum.Sum(hash[:0])
-	return hash, s.finish()
+	if d.message.Meta.TYPE == "" {
+		return missingMeta()
+	}
+	hash.Write(s.text[from:s.dec.InputOffset()])
+	hash.Sum(d.message.Hash[:0])
+	return s.finish()
+}
+
+// envelope reads META where it stands, unless it had to be found before.
+func (d *decoder) envelope(start xml.StartElement) error {
+	if d.message.Meta.TYPE != "" {
+		return d.scanner.skip()
+	}
+	meta, err := metaOf(d.scanner, &d.grove, start, d.zone)
+	if err == nil {
+		d.begin(meta)
+	}
+	return err
+}
+
+// content reads any other element. What it means is said by META, which is looked for first should it stand behind.
+func (d *decoder) content(start xml.StartElement) error {
+	if d.message.Meta.TYPE == "" {
+		meta, err := findMeta(d.scanner.text, d.zone)
+		if err != nil {
+			return err
+		}
+		d.begin(meta)
+	}
+	if d.message.Spec == nil || qualified(start.Name) != d.message.Spec.TYPE {
+		return d.scanner.skip()
+	}
+	return d.body(start)
+}
+
+// begin makes of META what is to be read: the body of a kind, or nothing.
+func (d *decoder) begin(meta message.Meta) {
+	d.message.Meta = meta
+	rule, ignored := d.ignore.Match(meta.Kind())
+	if ignored {
+		d.message.Ignored = rule
+	} else if kind, ok := Lookup(meta.Kind()); ok {
+		d.message.Spec = kind
+	}
 }
 
 // outcome is steps 7 to 9 of the dictionary, once the text is known to be sound.
-func (d *decoder) outcome(meta message.Meta) ([]Record, error) {
+func (d *decoder) outcome() ([]Record, error) {
+	kind := d.message.Spec
 	switch {
-	case d.kind == nil:
-		return nil, fault.New(fault.Unsupported, op, "%s is not in the catalogue", quoted(string(meta.Kind())))
+	case kind == nil:
+		return nil, fault.New(fault.Unsupported, op, "%s is not in the catalogue", quoted(string(d.message.Meta.Kind())))
 	case d.bodies == 0:
-		return nil, fault.At(fault.Malformed, op, "MSG/"+d.kind.TYPE, 0, "it is missing")
+		return nil, fault.At(fault.Malformed, op, "MSG/"+kind.TYPE, 0, "it is missing")
 	}
 	return d.records, d.broken
 }

@@ -12,7 +12,7 @@ import (
 // What Decode can give is written so that Decode gives it again (Hash apart). Anything else has no meaning on the wire:
 // without Spec there is no body, fields and lists the catalogue does not know are left out, and so are seconds.
 func Encode(m Message, zone *time.Location) []byte {
-	e := encoder{zone: Options{Zone: zone}.zone()}
+	e := encoder{zone: orUTC(zone)}
 	e.buf = append(e.buf, `<?xml version="1.0" encoding="UTF-8"?>`+"\n"+
 		`<MSG xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:noNamespaceSchemaLocation="unisysaodbsis.xsd">`...)
 	e.open("META")

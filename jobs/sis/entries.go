@@ -33,7 +33,7 @@ func (d *decoder) list(rec *Record, p *Payload, nodes []*node) error {
 			entries = append(entries, e)
 		}
 	}
-	l := List{Entries: entries, Clear: p.List.Mode == Replace || p.List.Mode == Merge && d.kind.Mode == Upsert}
+	l := List{Entries: entries, Clear: p.List.Mode == Replace || p.List.Mode == Merge && d.message.Spec.Mode == Upsert}
 	if empty && p.Empty == Clear {
 		l = List{Clear: true}
 	}

@@ -19,7 +19,7 @@ func AppendJSON(dst []byte, v Value, zone *time.Location) []byte {
 		return appendQuoted(dst, v.Str)
 	case Moment:
 		dst = append(dst, '"')
-		dst = time.Unix(v.Num, 0).In(Options{Zone: zone}.zone()).AppendFormat(dst, time.RFC3339)
+		dst = time.Unix(v.Num, 0).In(orUTC(zone)).AppendFormat(dst, time.RFC3339)
 		return append(dst, '"')
 	case Number:
 		return strconv.AppendInt(dst, v.Num, 10)
@@ -91,46 +91,6 @@ func appendScalars(dst []byte, f Fields, zone *time.Location) []byte {
 		dst = append(dst, '}')
 	}
 	return dst
-}
-
-// ParseScalars reads back what AppendScalars wrote. Names the catalogue does not know are refused.
-func ParseScalars(raw json.RawMessage) (Fields, error) {
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &members); err != nil {
-		return nil, fmt.Errorf("scalars: %w", err)
-	}
-	out := make(Fields, len(members))
-	for name, value := range members {
-		if _, plain := wire.byScalar[name]; plain {
-			if err := out.parse(name, value); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		var group map[string]json.RawMessage
-		if err := json.Unmarshal(value, &group); err != nil {
-			return nil, fmt.Errorf("scalars: %s: %w", quoted(name), err)
-		}
-		for key, value := range group {
-			if err := out.parse(name+"."+key, value); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return out, nil
-}
-
-func (f Fields) parse(name string, value json.RawMessage) error {
-	spec, ok := wire.byScalar[name]
-	if !ok {
-		return fmt.Errorf("scalars: %s is not in the catalogue", quoted(name))
-	}
-	v, err := ParseJSON(spec.Type(), value)
-	if err != nil {
-		return fmt.Errorf("scalars: %s: %w", name, err)
-	}
-	f[name] = v
-	return nil
 }
 
 // AppendEntry appends an entry of l as a JSON object: its key, its values, the entries inside it.

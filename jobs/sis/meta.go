@@ -1,6 +1,7 @@
 package sis
 
 import (
+	"encoding/xml"
 	"fmt"
 	"strings"
 	"time"
@@ -12,7 +13,11 @@ import (
 // maxCodeBytes bounds the codes of META. They name things everywhere; nothing that long is a code.
 const maxCodeBytes = 256
 
-// findMeta reads the first META under the root, wherever it stands.
+const metaElem = "META"
+
+func missingMeta() error { return fault.At(fault.Malformed, op, "MSG/META", 0, "it is missing") }
+
+// findMeta reads the first META under the root, behind whatever it stands.
 func findMeta(text []byte, zone *time.Location) (message.Meta, error) {
 	s := newScanner(text)
 	if err := s.root(); err != nil {
@@ -20,29 +25,31 @@ func findMeta(text []byte, zone *time.Location) (message.Meta, error) {
 	}
 	for {
 		start, ok, err := s.child()
-		if err != nil {
+		switch {
+		case err != nil:
+			return message.Meta{}, err
+		case !ok:
+			return message.Meta{}, missingMeta()
+		case qualified(start.Name) == metaElem:
+			return metaOf(s, &grove{}, start, zone)
+		}
+		if err := s.skip(); err != nil {
 			return message.Meta{}, err
 		}
-		if !ok {
-			return message.Meta{}, fault.At(fault.Malformed, op, "MSG/META", 0, "it is missing")
-		}
-		if qualified(start.Name) != "META" {
-			if err := s.skip(); err != nil {
-				return message.Meta{}, err
-			}
-			continue
-		}
-		var g grove
-		n, whole, err := g.tree(s, start)
-		if err != nil {
-			return message.Meta{}, err
-		}
-		n.above = "MSG"
-		if !whole {
-			return message.Meta{}, fault.At(fault.Malformed, op, n.path(), n.line, "more than %d elements", maxElements)
-		}
-		return readMeta(n, zone)
 	}
+}
+
+// metaOf reads the META whose start tag was read last.
+func metaOf(s *scanner, g *grove, start xml.StartElement, zone *time.Location) (message.Meta, error) {
+	n, whole, err := g.tree(s, start)
+	if err != nil {
+		return message.Meta{}, err
+	}
+	n.above = "MSG"
+	if !whole {
+		return message.Meta{}, fault.At(fault.Malformed, op, n.path(), n.line, "more than %d elements", maxElements)
+	}
+	return readMeta(n, zone)
 }
 
 func readMeta(n *node, zone *time.Location) (message.Meta, error) {

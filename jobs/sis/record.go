@@ -58,12 +58,12 @@ func (d *decoder) flop(n *node) (Record, error) {
 	if err != nil {
 		return Record{}, err
 	}
-	for i := range d.kind.Payload {
-		p := &d.kind.Payload[i]
+	for i := range d.message.Spec.Payload {
+		p := &d.message.Spec.Payload[i]
 		switch nodes := n.named(p.Name); {
 		case len(nodes) == 0:
 			err = absent(&rec, p, n)
-		case d.kind.Mode == Remove:
+		case d.message.Spec.Mode == Remove:
 			err = remove(&rec, nodes)
 		case p.List != nil:
 			err = d.list(&rec, p, nodes)
@@ -76,7 +76,7 @@ func (d *decoder) flop(n *node) (Record, error) {
 			return Record{}, err
 		}
 	}
-	bind(rec.Fields, d.kind)
+	bind(rec.Fields, d.message.Spec)
 	return rec, nil
 }
 

@@ -24,7 +24,6 @@ const (
 //
 // In a record a cleared value is null and a cleared list is []. A nil zone is UTC.
 func RenderDecoded(m Message, err error, zone *time.Location) []byte {
-	zone = Options{Zone: zone}.zone()
 	outcome := outcomeOK
 	switch {
 	case err != nil:

@@ -43,6 +43,9 @@ const (
 	// stays claimed.
 	markTimeout = 10 * time.Second
 	claim       = 2 * markTimeout
+	// gather is the least time between batches that are not full, so that marks come together: a mark is in no hurry, and
+	// what it costs the databases the head needs.
+	gather = 200 * time.Millisecond
 	// longestSleep bounds a pause, so that a debt made due by an operator is seen.
 	longestSleep = 15 * time.Second
 )
@@ -55,6 +58,9 @@ type Backfill struct {
 	mailbox Mailbox
 	log     *slog.Logger
 	now     func() time.Time
+	gather  time.Duration
+
+	notBefore time.Time // of the next batch
 }
 
 // Deps of the backfill worker.
@@ -68,7 +74,7 @@ type Deps struct {
 
 // New makes the backfill worker.
 func New(c Config, d Deps) *Backfill {
-	return &Backfill{config: c, pool: d.Pool, store: d.Store, mailbox: d.Mailbox, log: d.Log, now: d.Now}
+	return &Backfill{config: c, pool: d.Pool, store: d.Store, mailbox: d.Mailbox, log: d.Log, now: d.Now, gather: gather}
 }
 
 // Pending says whether any mark is owed, now or later.
@@ -78,12 +84,18 @@ func (b *Backfill) Pending(ctx context.Context, q db.Querier) (bool, error) {
 
 // Step pays one batch.
 func (b *Backfill) Step(ctx context.Context, f *lease.Fence) (drain.Next, error) {
+	if early := b.notBefore.Sub(b.now()); early > 0 {
+		return drain.Next{Wait: early}, nil
+	}
 	debts, err := b.claim(ctx, f)
 	if err != nil {
 		return drain.Next{}, err
 	}
 	if len(debts) == 0 {
 		return b.sleep(ctx)
+	}
+	if len(debts) < b.config.Batch {
+		b.notBefore = b.now().Add(b.gather)
 	}
 	answers, err := b.mark(ctx, debts)
 	if err != nil {
@@ -95,6 +107,9 @@ func (b *Backfill) Step(ctx context.Context, f *lease.Fence) (drain.Next, error)
 func (b *Backfill) claim(ctx context.Context, f *lease.Fence) (debts []backfill.Debt, err error) {
 	now := b.now()
 	err = f.Tx(ctx, func(tx pgx.Tx) error {
+		if err := b.store.Relax(ctx, tx); err != nil {
+			return err
+		}
 		debts, err = b.store.ClaimDebts(ctx, tx, b.config.Batch, now, now.Add(claim))
 		return err
 	})
@@ -125,10 +140,8 @@ func (b *Backfill) release(ctx context.Context, f *lease.Fence, debts []backfill
 	for i, d := range debts {
 		all[i] = backfill.Unasked(d, now)
 	}
-	return f.Tx(ctx, func(tx pgx.Tx) error {
-		_, err := b.store.SettleDebts(ctx, tx, all, now)
-		return err
-	})
+	_, err := b.write(ctx, f, all, now)
+	return err
 }
 
 func (b *Backfill) settle(ctx context.Context, f *lease.Fence, debts []backfill.Debt, answers []backfill.Answer) error {
@@ -137,15 +150,24 @@ func (b *Backfill) settle(ctx context.Context, f *lease.Fence, debts []backfill.
 	for i, d := range debts {
 		all[i] = b.config.Policy.Settle(d, answers[i], now)
 	}
-	var settled int64
-	err := f.Tx(ctx, func(tx pgx.Tx) (err error) {
-		settled, err = b.store.SettleDebts(ctx, tx, all, now)
-		return err
-	})
+	settled, err := b.write(ctx, f, all, now)
 	if err == nil {
 		b.tell(ctx, all, answers, settled)
 	}
 	return err
+}
+
+// write settles in one transaction, which need not reach the disk, as the claim need not: after a crash the next try
+// finds the mark written.
+func (b *Backfill) write(ctx context.Context, f *lease.Fence, all []backfill.Settlement, now time.Time) (settled int64, err error) {
+	err = f.Tx(ctx, func(tx pgx.Tx) error {
+		if err := b.store.Relax(ctx, tx); err != nil {
+			return err
+		}
+		settled, err = b.store.SettleDebts(ctx, tx, all, now)
+		return err
+	})
+	return settled, err
 }
 
 // sleep waits for the next debt to be due.
@@ -162,12 +184,11 @@ func (b *Backfill) tell(ctx context.Context, all []backfill.Settlement, answers 
 	counts := map[backfill.Result]int{}
 	for i, s := range all {
 		counts[answers[i].Result]++
-		id := s.Debt.Pos.ID
 		switch {
 		case s.Reason != "":
-			b.log.ErrorContext(ctx, "mark given up", "msg_id", id, "reason", string(s.Reason), "attempt", s.Debt.Attempts, "error", s.Error)
+			b.log.ErrorContext(ctx, "mark given up", "msg_id", s.Debt.Pos.ID, "reason", string(s.Reason), "attempt", s.Debt.Attempts, "error", s.Error)
 		case s.Error != "":
-			b.log.WarnContext(ctx, "mark failed", "msg_id", id, "attempt", s.Debt.Attempts, "next_at", s.Next, "error", s.Error)
+			b.log.WarnContext(ctx, "mark failed", "msg_id", s.Debt.Pos.ID, "attempt", s.Debt.Attempts, "next_at", s.Next, "error", s.Error)
 		}
 	}
 	b.log.DebugContext(ctx, "marks written", "size", len(all), "settled", settled, "written", counts[backfill.Written],

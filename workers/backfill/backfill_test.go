@@ -57,6 +57,7 @@ func setup(t *testing.T) *rig {
 		Pool: r.pool, Store: store.New(time.UTC), Mailbox: r.Desk, Now: func() time.Time { return r.clock },
 		Log: slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
+	r.work.gather = 0
 	return r
 }
 
@@ -209,7 +210,7 @@ func TestK15_OutageSpendsNothing(t *testing.T) {
 		require.Equal(t, fault.Outage, fault.Of(err))
 		require.Equal(t, "owed in 0s, tries 0", r.debt(1))
 	}
-	require.True(t, r.exec("SELECT 1 FROM proc_state WHERE backfill_error IS NULL") == 1, "nothing is held against it")
+	require.Equal(t, int64(1), r.exec("SELECT 1 FROM proc_state WHERE backfill_error IS NULL"), "nothing is held against it")
 	r.work.mailbox = r.Desk
 	r.step()
 	require.Equal(t, "paid", r.debt(1))
@@ -292,6 +293,24 @@ func TestFairRotation(t *testing.T) {
 	r.owe(31, "SUCCEEDED")
 	r.step()
 	require.Equal(t, "paid", r.debt(31), "the newest goes before those that failed")
+}
+
+// TestGathers: marks that come one by one are written together, full batches at once.
+func TestGathers(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	r.work.gather, r.work.config.Batch = gather, 2
+	r.owe(1, "SUCCEEDED")
+	require.True(t, r.step().Again)
+	r.owe(2, "SUCCEEDED")
+	require.Equal(t, drain.Next{Wait: gather}, r.step())
+	for id := int64(3); id <= 6; id++ {
+		r.owe(id, "SUCCEEDED")
+	}
+	r.clock = r.clock.Add(gather)
+	require.True(t, r.step().Again)
+	require.True(t, r.step().Again)
+	require.Equal(t, "paid", r.debt(5))
 }
 
 func TestFenced(t *testing.T) {

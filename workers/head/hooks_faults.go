@@ -13,7 +13,7 @@ import (
 
 // exitHook ends the process when the message of MSGX_FAULT_EXIT_ON is in hand: its attempt is committed, nothing is decoded.
 func exitHook(batch []store.Unfinished) error {
-	id, err := strconv.ParseInt(os.Getenv("MSGX_FAULT_EXIT_ON"), 10, 64)
+	id, err := strconv.ParseInt(os.Getenv("MSGX_FAULT_EXIT_ON"), 10, 64) //nolint:forbidigo // a hook of test builds, no configuration
 	if err != nil {
 		return nil //nolint:nilerr // not set
 	}
@@ -27,7 +27,7 @@ func exitHook(batch []store.Unfinished) error {
 
 // infraHook fails the message of MSGX_FAULT_INFRA_ON=<id>:<n> as INFRA for its first n attempts.
 func infraHook(r store.Unfinished) error {
-	id, n, _ := strings.Cut(os.Getenv("MSGX_FAULT_INFRA_ON"), ":")
+	id, n, _ := strings.Cut(os.Getenv("MSGX_FAULT_INFRA_ON"), ":") //nolint:forbidigo // a hook of test builds, no configuration
 	times, err := strconv.Atoi(n)
 	if err != nil || id != strconv.FormatInt(r.Pos.ID, 10) || r.Attempts > times {
 		return nil //nolint:nilerr // not set, or not for this try

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/twmb/franz-go/pkg/kversion"
 
@@ -107,6 +108,22 @@ func TestTail(t *testing.T) {
 	got, err := p.Tail(t.Context(), n)
 	require.NoError(t, err)
 	require.Empty(t, cmp.Diff(want, got))
+}
+
+// A transaction of somebody else leaves a mark at the end, which no reader is given.
+func TestTailThatEndsInAMark(t *testing.T) {
+	t.Parallel()
+	c, p := setup(t)
+	deliver(t, p, events(1, 50))
+	cl, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...), kgo.DefaultProduceTopic(topic), kgo.TransactionalID("x"))
+	require.NoError(t, err)
+	defer cl.Close()
+	require.NoError(t, cl.BeginTransaction())
+	require.NoError(t, cl.ProduceSync(t.Context(), kgo.StringRecord("strange")).FirstErr())
+	require.NoError(t, cl.EndTransaction(t.Context(), kgo.TryCommit))
+	tail, err := p.Tail(t.Context(), 100)
+	require.NoError(t, err)
+	require.Len(t, tail, 50)
 }
 
 func TestTailThatMayNotBeRead(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/IBM/sarama"
 
@@ -17,18 +18,21 @@ import (
 const eventIDHeader = "event-id"
 
 // Tail reads the last n records of each partition and gives the place of each event among them, the first when it is there
-// twice. It fails with fault.Unsupported when we may not read the topic, else with an outage.
+// twice. It fails with fault.Unsupported when we may not read the topic, else with an outage. What a broker keeps back for
+// longer than request-timeout is taken for not there: a topic may end in marks that are no records.
 func (p *Producer) Tail(ctx context.Context, n int) (map[int64]outbox.Place, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.cfg.SendTimeout)
 	defer cancel()
-	places, err := visit(ctx, p, func(l *link) (map[int64]outbox.Place, error) { return l.tail(ctx, p.topic, int64(n)) })
+	places, err := visit(ctx, p, func(l *link) (map[int64]outbox.Place, error) {
+		return l.tail(ctx, p.topic, int64(n), p.cfg.RequestTimeout)
+	})
 	if errors.Is(err, sarama.ErrTopicAuthorizationFailed) {
 		return nil, fault.Wrap(fault.Unsupported, "read the end of topic "+p.topic, err)
 	}
 	return places, outage("read the end of topic "+p.topic, err)
 }
 
-func (l *link) tail(ctx context.Context, topic string, n int64) (map[int64]outbox.Place, error) {
+func (l *link) tail(ctx context.Context, topic string, n int64, patience time.Duration) (map[int64]outbox.Place, error) {
 	partitions, err := l.client.Partitions(topic)
 	if err != nil {
 		return nil, err
@@ -43,7 +47,7 @@ func (l *link) tail(ctx context.Context, topic string, n int64) (map[int64]outbo
 	errs := make([]error, len(partitions))
 	for i, partition := range partitions {
 		all.Go(func() {
-			errs[i] = l.tailOf(ctx, consumer, topic, partition, n, func(id int64, at outbox.Place) {
+			errs[i] = l.tailOf(ctx, consumer, topic, partition, n, patience, func(id int64, at outbox.Place) {
 				mu.Lock()
 				defer mu.Unlock()
 				if _, twice := places[id]; !twice {
@@ -57,7 +61,9 @@ func (l *link) tail(ctx context.Context, topic string, n int64) (map[int64]outbo
 }
 
 // tailOf reads one partition from n before its end to the end it has now.
-func (l *link) tailOf(ctx context.Context, c sarama.Consumer, topic string, partition int32, n int64, found func(int64, outbox.Place)) error {
+func (l *link) tailOf(
+	ctx context.Context, c sarama.Consumer, topic string, partition int32, n int64, patience time.Duration, found func(int64, outbox.Place),
+) error {
 	end, err := l.client.GetOffset(topic, partition, sarama.OffsetNewest)
 	if err != nil {
 		return fmt.Errorf("partition %d: %w", partition, err)
@@ -90,6 +96,8 @@ func (l *link) tailOf(ctx context.Context, c sarama.Consumer, topic string, part
 			if err != nil {
 				return fmt.Errorf("partition %d: %w", partition, err)
 			}
+		case <-time.After(patience):
+			return nil
 		case <-ctx.Done():
 			return fmt.Errorf("partition %d: %w", partition, context.Cause(ctx))
 		}

@@ -36,20 +36,24 @@ func (p *Poll) begin(ctx context.Context, f *lease.Fence) error {
 	return nil
 }
 
-// seed sets the watermark of an empty lane, once.
+// seed sets the watermark of an empty lane, once. What is missing just below it is remembered, so that a writer who had
+// his id before the cut-over and commits after it is late, and not lost.
 func (p *Poll) seed(ctx context.Context, f *lease.Fence, extent inbox.Extent, now time.Time) error {
 	w, err := p.config.Cutover.Watermark(extent)
 	if err != nil {
 		return err
 	}
-	received, err := p.newest(ctx, w)
+	rows, err := p.mailbox.In(ctx, []inbox.Range{{First: w - seedTail*p.step + 1, Last: w}}, seedTail*int(p.step))
 	if err != nil {
 		return err
 	}
 	var done bool
 	err = f.Tx(ctx, func(tx pgx.Tx) (err error) {
-		done, err = p.store.SeedInbox(ctx, tx, p.config.Lane, p.config.Cutover, w, received, now)
-		return err
+		done, err = p.store.SeedInbox(ctx, tx, p.config.Lane, p.config.Cutover, w, newest(rows), now)
+		if err != nil || !done {
+			return err
+		}
+		return p.store.ReplacePassedHoles(ctx, tx, p.config.Lane, 0, nil, inbox.Gaps(rows, p.step, now), now)
 	})
 	switch {
 	case err != nil:
@@ -62,15 +66,17 @@ func (p *Poll) seed(ctx context.Context, f *lease.Fence, extent inbox.Extent, no
 	return nil
 }
 
-// newest is the latest received time among the rows just below w: what comes later with a smaller id is a sign that ids
-// run backwards (K14).
-func (p *Poll) newest(ctx context.Context, w int64) (time.Time, error) {
-	rows, err := p.mailbox.In(ctx, []inbox.Range{{First: w - tail*p.step, Last: w}}, 2*tail)
+// seedTail is how many ids below the watermark a cut-over looks at.
+const seedTail = 1000
+
+// newest is the latest received time of rows: what is received after it with an id below the watermark, and was not
+// missing, is a sign that ids run backwards (K14).
+func newest(rows []inbox.Row) time.Time {
 	var at time.Time
 	for _, r := range rows {
 		if r.ReceivedAt.After(at) {
 			at = r.ReceivedAt
 		}
 	}
-	return at, err
+	return at
 }

@@ -120,26 +120,41 @@ func (p *Poll) late(ctx context.Context, f *lease.Fence, c inbox.Cursor, passed 
 			break
 		}
 	}
-	if len(found) == 0 {
-		return nil
+	found = slices.DeleteFunc(found, func(r inbox.Row) bool { return p.told[r.ID] })
+	if len(found) > 0 && p.config.Late == inbox.Apply {
+		var err error
+		if found, err = p.apply(ctx, f, c, passed, found); err != nil {
+			return err
+		}
 	}
-	filled := slices.DeleteFunc(slices.Clone(passed), func(h inbox.Hole) bool {
-		return !slices.ContainsFunc(found, func(r inbox.Row) bool { return h.Contains(r.ID) })
-	})
-	rows, remaining := inbox.Late(filled, found)
+	for _, r := range found {
+		p.metrics.late.Inc()
+		p.log.WarnContext(ctx, "late arrival", "lane", p.config.Lane, "msg_id", r.ID, "policy", string(p.config.Late), "watermark", c.W)
+		if p.config.Late == inbox.Report { // it stays in its hole, so that it is never taken for a sign of ids running backwards
+			p.told[r.ID] = true
+		}
+	}
+	return nil
+}
+
+// apply enqueues late rows, as many as fit into memory together, and gives those. They are in no passed hole any more.
+func (p *Poll) apply(ctx context.Context, f *lease.Fence, c inbox.Cursor, passed []inbox.Hole, found []inbox.Row) ([]inbox.Row, error) {
+	rows, _ := inbox.Late(passed, found)
 	incoming, err := p.loadEach(ctx, rows)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	rows = rows[:len(incoming)]
-	_, remaining = inbox.Late(filled, rows)
-	apply := p.config.Late == inbox.Apply
+	filled := slices.DeleteFunc(slices.Clone(passed), func(h inbox.Hole) bool {
+		return !slices.ContainsFunc(rows, func(r inbox.Row) bool { return h.Contains(r.ID) })
+	})
+	_, remaining := inbox.Late(filled, rows)
 	now := p.now()
 	err = f.Tx(ctx, func(tx pgx.Tx) error {
 		if err := p.lock(ctx, tx, c); err != nil {
 			return err
 		}
-		if err := p.store.ReplacePassedHoles(ctx, tx, p.config.Lane, c.Generation, filled, remaining, now); err != nil || !apply {
+		if err := p.store.ReplacePassedHoles(ctx, tx, p.config.Lane, c.Generation, filled, remaining, now); err != nil {
 			return err
 		}
 		if _, err := p.store.Enqueue(ctx, tx, c.Generation, incoming, true, now); err != nil {
@@ -147,17 +162,10 @@ func (p *Poll) late(ctx context.Context, f *lease.Fence, c inbox.Cursor, passed 
 		}
 		return p.waker.Wake(ctx, tx, jobs.RoleHead)
 	})
-	if err != nil {
-		return err
-	}
-	if apply {
+	if err == nil {
 		p.waker.Ring(jobs.RoleHead)
 	}
-	for _, r := range rows {
-		p.metrics.late.Inc()
-		p.log.WarnContext(ctx, "late arrival", "lane", p.config.Lane, "msg_id", r.ID, "policy", string(p.config.Late), "watermark", c.W)
-	}
-	return nil
+	return rows, err
 }
 
 // loadEach loads rows that may lie far apart, as many as fit into memory together.

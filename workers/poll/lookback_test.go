@@ -116,6 +116,27 @@ func TestCutover(t *testing.T) {
 	}
 }
 
+// TestCutoverUnderTraffic: a writer who had his id before the cut-over and commits after it is late; he does not stop the
+// lane, nor is he lost.
+func TestCutoverUnderTraffic(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	r.putAll(11, 13)
+	r.restart(func(c *Config) { c.Cutover = inbox.CutoverMax })
+	r.drainAll()
+	r.Put(12, "<MSG/>", "2026-11-30 09:00:01")
+	r.putAll(14)
+	r.clock = r.clock.Add(time.Minute)
+	r.drainAll()
+	require.Equal(t, []string{"12 late", "14"}, r.queued())
+	require.Empty(t, r.at().Stopped)
+	r.Put(5, "<MSG/>", "2026-11-30 09:30:00") // far below: nobody was missing there
+	r.Exec("DELETE FROM cminmsgs WHERE CMINMSGS_ID > 5")
+	r.clock = r.clock.Add(time.Minute)
+	r.drainAll()
+	require.Equal(t, inbox.IDRegression, r.at().Stopped)
+}
+
 // TestCutoverRefused: a lane that has begun cannot be seeded.
 func TestCutoverRefused(t *testing.T) {
 	t.Parallel()

@@ -94,7 +94,8 @@ type Poll struct {
 	step       int64 // of ids, as the server said last
 	pause      time.Duration
 	lookedBack time.Time
-	cleaned    bool // told that the mailbox ends below the watermark
+	cleaned    bool           // told that the mailbox ends below the watermark
+	told       map[int64]bool // late rows that are only reported
 }
 
 // Deps of the poller.
@@ -114,7 +115,7 @@ type Deps struct {
 func New(c Config, d Deps) *Poll {
 	return &Poll{
 		config: c, pool: d.Pool, store: d.Store, mailbox: d.Mailbox, server: d.Server, prober: d.Prober,
-		waker: d.Waker, metrics: d.Metrics, log: d.Log, now: d.Now,
+		waker: d.Waker, metrics: d.Metrics, log: d.Log, now: d.Now, told: map[int64]bool{},
 	}
 }
 
@@ -259,13 +260,17 @@ func (p *Poll) load(ctx context.Context, rows []inbox.Row) (out []store.Incoming
 	return out, badDates, nil
 }
 
-// commit writes the round in one transaction, if the cursor is still where it began.
+// commit writes the round in one transaction, if the cursor is still where it began. It need not reach the disk: what a
+// crash takes is still in the mailbox, and a head that has worked on it has made it durable.
 func (p *Poll) commit(ctx context.Context, f *lease.Fence, in store.Inbox, r round) error {
 	if !r.changed() && r.at.Sub(in.PolledAt) < pollMark {
 		return nil
 	}
 	moved := r.plan.Cursor.W != r.before.W
 	err := f.Tx(ctx, func(tx pgx.Tx) error {
+		if err := p.store.Relax(ctx, tx); err != nil {
+			return err
+		}
 		if err := p.lock(ctx, tx, r.before); err != nil {
 			return err
 		}

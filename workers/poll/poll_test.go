@@ -98,7 +98,9 @@ func (r *rig) step() drain.Next {
 // drainAll steps until a round finds nothing more to take at once.
 func (r *rig) drainAll() {
 	r.t.Helper()
-	for r.step().Again {
+	next := r.step()
+	for next.Again {
+		next = r.step()
 	}
 }
 
@@ -210,7 +212,7 @@ func TestK11_LateCommit(t *testing.T) {
 	begin := func() (commit func()) {
 		tx, err := owner.BeginTx(t.Context(), nil)
 		require.NoError(t, err)
-		_, err = tx.ExecContext(t.Context(), "INSERT INTO cminmsgs (CMINMSGS_CLOB_MSG, CMINMSGS_DATE_RECEIVED) VALUES ('<MSG/>', '2026-11-30 08:59:59')")
+		_, err = tx.ExecContext(t.Context(), "INSERT INTO cminmsgs (CMINMSGS_CLOB_MSG, CMINMSGS_DATE_RECEIVED) VALUES ('<MSG/>', '2026-11-30 08:59:00')")
 		require.NoError(t, err)
 		return func() { require.NoError(t, tx.Commit()) }
 	}
@@ -252,14 +254,14 @@ func TestLateIsOnlyReported(t *testing.T) {
 	r.step()
 	r.clock = r.clock.Add(delay)
 	r.drainAll()
-	r.putAll(3)
-	r.clock = r.clock.Add(time.Minute)
-	r.drainAll()
-	r.clock = r.clock.Add(time.Minute)
-	r.drainAll()
+	r.Put(3, "<MSG/>", "2026-11-30 09:06:00") // received after everything we took, as late rows are
+	for range 3 {
+		r.clock = r.clock.Add(time.Minute)
+		r.drainAll()
+	}
 	require.Equal(t, []string{"1", "5"}, r.queued())
 	require.Equal(t, 1, strings.Count(r.log.String(), "late arrival"))
-	require.Equal(t, "2-2,4-4", r.one("SELECT string_agg(first_id || '-' || last_id, ',' ORDER BY first_id) FROM inbox_hole WHERE released_at IS NOT NULL"))
+	require.Empty(t, r.at().Stopped, "not a sign of ids running backwards")
 }
 
 // TestK12_RollbackAcrossRestart: a hole of a rolled-back insert ages from its first sight, whoever polls, and nothing

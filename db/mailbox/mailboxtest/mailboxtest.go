@@ -97,13 +97,13 @@ func (d *Desk) All(ctx context.Context, r inbox.Range) ([]inbox.Message, error) 
 // Run runs the suite; dsn gives each case a mailbox of its own, empty.
 func Run(t *testing.T, dsn func(t *testing.T) string) {
 	t.Helper()
-	cases := map[string]func(t *testing.T, d *Desk){
+	cases := map[string]func(d *Desk){
 		"reading in order":       readInOrder,
 		"texts":                  texts,
-		"received times":         receivedTimes,
+		"K16 received times":     receivedTimes,
 		"extent and step":        extentAndStep,
 		"inserting":              inserting,
-		"four results":           fourResults,
+		"K17 four results":       fourResults,
 		"subsystem columns":      subsystemColumns,
 		"marks of a large batch": largeBatch,
 		"requests":               requests,
@@ -111,12 +111,13 @@ func Run(t *testing.T, dsn func(t *testing.T) string) {
 	for name, run := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			run(t, Open(t, dsn(t)))
+			run(Open(t, dsn(t)))
 		})
 	}
 }
 
-func readInOrder(t *testing.T, d *Desk) {
+func readInOrder(d *Desk) {
+	t := d.tb
 	for _, id := range []int64{9, 3, 12, 5} {
 		d.Put(id, "<MSG/>", "2026-11-30 09:00:00")
 	}
@@ -139,7 +140,8 @@ func readInOrder(t *testing.T, d *Desk) {
 	require.Empty(t, rows)
 }
 
-func texts(t *testing.T, d *Desk) {
+func texts(d *Desk) {
+	t := d.tb
 	const chinese = "<MSG>\u822a\u73ed\u5ef6\u8bef \U0001F6EB</MSG>"
 	large := strings.Repeat("x", 11<<20)
 	d.Put(1, chinese, "2026-11-30 09:00:00")
@@ -157,7 +159,8 @@ func texts(t *testing.T, d *Desk) {
 	require.Empty(t, all[2].Text, "never loaded")
 	require.Equal(t, len(large), all[2].Size)
 
-	for range d.Texts(t.Context(), inbox.Range{First: 1, Last: 9}) {
+	for _, err := range d.Texts(t.Context(), inbox.Range{First: 1, Last: 9}) {
+		require.NoError(t, err)
 		break // the connection must come back clean
 	}
 	text, found, err := d.Text(t.Context(), 1)
@@ -171,7 +174,8 @@ func texts(t *testing.T, d *Desk) {
 	}
 }
 
-func receivedTimes(t *testing.T, d *Desk) {
+func receivedTimes(d *Desk) {
+	t := d.tb
 	d.Put(1, "<MSG/>", "2026-11-30 00:30:00")
 	d.Put(2, "<MSG/>", "")
 	rows, err := d.After(t.Context(), 0, 10)
@@ -180,7 +184,8 @@ func receivedTimes(t *testing.T, d *Desk) {
 	require.Zero(t, rows[1].ReceivedAt)
 }
 
-func extentAndStep(t *testing.T, d *Desk) {
+func extentAndStep(d *Desk) {
+	t := d.tb
 	e, step, err := d.Facts(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, inbox.Extent{}, e, "empty")
@@ -192,7 +197,8 @@ func extentAndStep(t *testing.T, d *Desk) {
 	require.Equal(t, inbox.Extent{Min: 5, Max: 7}, e)
 }
 
-func inserting(t *testing.T, d *Desk) {
+func inserting(d *Desk) {
+	t := d.tb
 	at := time.Date(2026, 11, 29, 16, 30, 0, 999e6, time.UTC)
 	first, err := d.Insert(t.Context(), "<MSG>\u4e00</MSG>", at)
 	require.NoError(t, err)
@@ -208,7 +214,8 @@ func inserting(t *testing.T, d *Desk) {
 }
 
 // fourResults is K17: mark twice, a foreign mark, a row that is gone.
-func fourResults(t *testing.T, d *Desk) {
+func fourResults(d *Desk) {
+	t := d.tb
 	for id := int64(1); id <= 3; id++ {
 		d.Put(id, "<MSG/>", "")
 	}
@@ -236,7 +243,8 @@ func fourResults(t *testing.T, d *Desk) {
 	require.Equal(t, "VALID", d.Column(2, "CMINMSGS_STATUS"))
 }
 
-func subsystemColumns(t *testing.T, d *Desk) {
+func subsystemColumns(d *Desk) {
+	t := d.tb
 	for id := int64(1); id <= 4; id++ {
 		d.Put(id, "<MSG/>", "")
 	}
@@ -260,7 +268,8 @@ func subsystemColumns(t *testing.T, d *Desk) {
 	require.Equal(t, []string{"NULL", "NULL", "2026-11-30 09:03:11", "FLOP", "PSDT"}, row(4), "what does not fit is left out")
 }
 
-func largeBatch(t *testing.T, d *Desk) {
+func largeBatch(d *Desk) {
+	t := d.tb
 	const n = 500
 	marks := make([]backfill.Mark, n)
 	for i := range marks {
@@ -276,7 +285,8 @@ func largeBatch(t *testing.T, d *Desk) {
 	require.Equal(t, "500", d.Column(n, "CMINMSGS_SUBSYSTEM_SEQUENCE"))
 }
 
-func requests(t *testing.T, d *Desk) {
+func requests(d *Desk) {
+	t := d.tb
 	const text = "<MSG>one</MSG>"
 	_, _, found, err := d.FindRequest(t.Context(), text)
 	require.NoError(t, err)
