@@ -161,14 +161,37 @@ func TestWriterSaysWhatWasCertain(t *testing.T) {
 	require.Zero(t, counts.Rows)
 }
 
-func TestTable(t *testing.T) {
-	t.Parallel()
+// openMailbox is a database handle on a mailbox of its own.
+func openMailbox(t *testing.T) *sql.DB {
+	t.Helper()
 	cfg, err := mysql.ParseDSN(dbtest.Mailbox(t))
 	require.NoError(t, err)
 	connector, err := mysql.NewConnector(cfg)
 	require.NoError(t, err)
 	db := sql.OpenDB(connector)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	return db
+}
+
+// TestWriterNeedsFourConnections: late rows each hold one, and the Writer must not wait for itself.
+func TestWriterNeedsFourConnections(t *testing.T) {
+	t.Parallel()
+	db := openMailbox(t)
+	db.SetMaxOpenConns(4)
+	w := &Writer{
+		Stream: stream(t, Options{Flights: 20}), Mailbox: NewTable(db, "cminmsgs", time.UTC), Count: 400, Faults: AllFaults(),
+	}
+	counts, err := w.Run(t.Context())
+	require.NoError(t, err)
+	var rows, last int
+	require.NoError(t, db.QueryRowContext(t.Context(), "SELECT COUNT(*), MAX(CMINMSGS_ID) FROM cminmsgs").Scan(&rows, &last))
+	require.Equal(t, counts.Rows, rows)
+	require.GreaterOrEqual(t, last, rows+counts.Holes)
+}
+
+func TestTable(t *testing.T) {
+	t.Parallel()
+	db := openMailbox(t)
 	ids := func() (out []int64) {
 		rows, err := db.QueryContext(t.Context(), "SELECT CMINMSGS_ID FROM cminmsgs WHERE CMINMSGS_STATUS = 'VALID' ORDER BY CMINMSGS_ID")
 		require.NoError(t, err)
