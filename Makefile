@@ -16,6 +16,9 @@ FUZZTIME ?= 30s
 # The race detector needs a C compiler; without one the tests still run, and say so.
 TESTFLAGS = -shuffle=on $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
+# gin would say at each test that it could be quieter.
+export GIN_MODE = release
+
 # What sqlc reads and writes, to see without sqlc whether db/pgq is fresh.
 SQLC_FILES = $(sort $(wildcard db/sqlc.yaml db/queries/*.sql migrations/*.sql db/pgq/*.go))
 

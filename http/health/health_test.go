@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -91,11 +92,16 @@ func TestReady_beforeTheFirstLook(t *testing.T) {
 func TestRun_looksAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		check := health.Failed("refused")
-		cache := health.New(time.Now, health.Probe{Name: "postgres", Critical: true, Look: func(context.Context) health.Check { return check }})
+		var back atomic.Bool
+		cache := health.New(time.Now, health.Probe{Name: "postgres", Critical: true, Look: func(context.Context) health.Check {
+			if back.Load() {
+				return health.Fine()
+			}
+			return health.Failed("refused")
+		}})
 		run(t, cache)
 		require.Equal(t, health.Down, cache.Report().Status)
-		check = health.Fine()
+		back.Store(true)
 		wait(2 * time.Second)
 		require.Equal(t, health.OK, cache.Report().Status)
 	})
