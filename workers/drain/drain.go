@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -26,7 +27,8 @@ import (
 // Role is the work of one role, in steps.
 type Role interface {
 	// Step does one bounded piece of work, every write inside f.Tx. It may be run twice over the same work and must then
-	// change nothing. A fault.Outage, like any other error, makes the drain pause and try again.
+	// change nothing. A fault.Outage, like any other error, makes the drain pause and try again. In one pod one step of a
+	// role runs at a time.
 	Step(ctx context.Context, f *lease.Fence) (Next, error)
 	// Pending says whether there is work now or later: cheap, served by a partial index. Asked under the closing lock and by
 	// the watchers.
@@ -70,6 +72,21 @@ type Drain struct {
 	Log    *slog.Logger
 	// Stopping is closed when this pod is to end: a drain then hands over at once instead of running to its bound.
 	Stopping <-chan struct{}
+
+	once sync.Once
+	turn chan struct{} // held by the one run under way
+}
+
+// begin waits until no other run of this pod is under way: after a takeover the run of the old epoch may still be in its
+// step, and roles keep state between steps. The lease is not taken before, so that a watcher sees this wait as silence.
+func (d *Drain) begin(ctx context.Context) (end func(), err error) {
+	d.once.Do(func() { d.turn = make(chan struct{}, 1) })
+	select {
+	case d.turn <- struct{}{}:
+		return func() { <-d.turn }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // Job is what a drain needs of the River job it runs in.
@@ -82,6 +99,11 @@ type Job struct {
 
 // Run works until nothing is left, the run is long enough, the pod stops or the lease is another's; the last is no error.
 func (d *Drain) Run(ctx context.Context, job Job) error {
+	end, err := d.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
 	f, err := lease.Take(ctx, d.Pool, d.Role, job.Wake, job.Holder)
 	if errors.Is(err, lease.ErrFenced) {
 		return nil // a wake-up of an epoch that is over

@@ -260,3 +260,31 @@ func TestTroubleIsSurvived(t *testing.T) {
 	require.True(t, done.Load())
 	require.Zero(t, r.undone(t))
 }
+
+// After a takeover two runs of one role meet in one pod: their steps never overlap, for roles keep state between steps.
+func TestOneRunAtATimeInAPod(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	inside, leave := make(chan struct{}), make(chan struct{})
+	r.role.fail = func(step int64) error {
+		if step == 1 {
+			close(inside)
+			<-leave
+		}
+		return nil
+	}
+	d := r.drain(hasty())
+	old, _ := job(r, r.status(t), "pod/1.1")
+	ended := make(chan error, 1)
+	go func() { ended <- d.Run(context.WithoutCancel(t.Context()), old) }()
+	<-inside
+
+	second, _ := job(r, r.status(t), "pod/2.1")
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, d.Run(ctx, second), context.DeadlineExceeded)
+	require.Equal(t, "pod/1.1", r.status(t).Holder, "who waits for his turn holds nothing")
+	close(leave)
+	require.NoError(t, <-ended)
+	require.NoError(t, d.Run(t.Context(), second))
+}

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"runtime"
 	"time"
 
@@ -60,7 +61,7 @@ type Config struct {
 // maxBatchBytes bounds the texts of one batch in memory; a larger single message still goes, alone.
 const maxBatchBytes = 16 << 20
 
-// Head is the role. One Step at a time.
+// Head is the role. One Step at a time, which workers/drain sees to.
 type Head struct {
 	config  Config
 	pool    *pgxpool.Pool
@@ -109,6 +110,7 @@ func (h *Head) Step(ctx context.Context, f *lease.Fence) (drain.Next, error) {
 		return drain.Next{}, err
 	}
 	h.metrics.headAttempts.Set(float64(rows[0].Attempts))
+	maps.DeleteFunc(h.paid, func(p message.Position, _ int) bool { return rows[0].Pos.After(p) }) // concluded by another pod
 	batch, wait := h.pick(rows, h.now())
 	if wait > 0 {
 		return drain.Next{Wait: wait}, nil
