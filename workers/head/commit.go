@@ -52,7 +52,7 @@ func (h *Head) seat(ctx context.Context, tx pgx.Tx, msgs []input, now time.Time)
 	var (
 		decoded []sis.Message
 		keys    []string
-		answers = map[message.Kind]bool{}
+		answers = map[time.Time]bool{} // by DTTM
 	)
 	for _, m := range msgs {
 		if !hasMeta(m.msg) || m.msg.Ignored != "" {
@@ -73,16 +73,15 @@ func (h *Head) seat(ctx context.Context, tx pgx.Tx, msgs []input, now time.Time)
 	}
 	for _, m := range decoded {
 		if m.Spec.Answer {
-			open, err := h.store.RequestOpen(ctx, tx, scheduleRequest, m.Meta.DTTM)
-			if err != nil {
+			at := m.Meta.DTTM
+			if answers[at], err = h.store.RequestOpen(ctx, tx, scheduleRequest, at); err != nil {
 				return nil, err
 			}
-			answers[m.Meta.Kind()] = open
 		}
 	}
 	return &judge{
 		config: h.config, set: flight.NewSet(flights...), ids: ids, rebound: map[string]bool{}, now: now,
-		answered: func(m sis.Message) bool { return h.config.Shadow || answers[m.Meta.Kind()] },
+		answered: func(m sis.Message) bool { return h.config.Shadow || answers[m.Meta.DTTM] },
 	}, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"maps"
 	"runtime"
+	"runtime/debug"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -106,8 +107,12 @@ func (h *Head) Pending(ctx context.Context, q db.Querier) (bool, error) {
 // Step takes the next batch through.
 func (h *Head) Step(ctx context.Context, f *lease.Fence) (drain.Next, error) {
 	rows, err := h.store.Head(ctx, h.pool, h.config.Lane, h.config.Batch)
-	if err != nil || len(rows) == 0 {
+	if err != nil {
 		return drain.Next{}, err
+	}
+	if len(rows) == 0 {
+		h.metrics.headAttempts.Set(0)
+		return drain.Next{}, nil
 	}
 	h.metrics.headAttempts.Set(float64(rows[0].Attempts))
 	maps.DeleteFunc(h.paid, func(p message.Position, _ int) bool { return rows[0].Pos.After(p) }) // concluded by another pod
@@ -153,21 +158,17 @@ func (h *Head) work(ctx context.Context, f *lease.Fence, batch []store.Unfinishe
 	if err != nil || len(batch) == 0 {
 		return err
 	}
-	msgs, err := h.read(ctx, batch)
-	if err != nil {
-		return err
-	}
-	run, err := h.commit(ctx, f, msgs)
+	msgs, done, err := h.try(ctx, f, batch)
 	switch {
 	case err == nil:
-	case errors.Is(err, lease.ErrFenced) || ctx.Err() != nil || fault.Of(err) == fault.Outage:
+	case nobodysFault(ctx, err):
 		return err
 	case len(batch) > 1:
 		h.log.WarnContext(ctx, "batch refused", "first_msg_id", batch[0].Pos.ID, "size", len(batch), "error", fault.Text(err))
 		h.singlesTo = batch[len(batch)-1].Pos
 		return nil
 	default:
-		if run, err = h.blame(ctx, f, msgs[0], err); err != nil {
+		if done, err = h.blame(ctx, f, msgs[0], err); err != nil {
 			return err
 		}
 	}
@@ -175,8 +176,34 @@ func (h *Head) work(ctx context.Context, f *lease.Fence, batch []store.Unfinishe
 		delete(h.paid, r.Pos)
 	}
 	h.waker.Ring(followers()...)
-	h.tell(ctx, run, time.Since(started))
+	took := time.Since(started)
+	h.metrics.seconds.Observe(took.Seconds())
+	h.tell(ctx, done, took)
 	return nil
+}
+
+// try takes a batch from its texts to the commit. A panic on the way is a failure like any other. msgs are there next to an
+// error too, read or not.
+func (h *Head) try(ctx context.Context, f *lease.Fence, batch []store.Unfinished) (msgs []input, done run, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fault.New(fault.Infra, "process", "panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	msgs = make([]input, len(batch))
+	for i, r := range batch {
+		msgs[i].row = r
+	}
+	if err := h.read(ctx, batch, msgs); err != nil {
+		return msgs, run{}, err
+	}
+	done, err = h.commit(ctx, f, msgs)
+	return msgs, done, err
+}
+
+// nobodysFault says that err is no message's: we were overtaken or stopped, or something we need was away.
+func nobodysFault(ctx context.Context, err error) bool {
+	return errors.Is(err, lease.ErrFenced) || ctx.Err() != nil || fault.Of(err) == fault.Outage
 }
 
 // charge puts the attempt on record (O5) and gives the messages that may be tried. One whose attempts are spent without a
@@ -216,15 +243,25 @@ func (h *Head) charge(ctx context.Context, f *lease.Fence, batch []store.Unfinis
 // bury ends a message that took its worker with it each time.
 func (h *Head) bury(ctx context.Context, f *lease.Fence, r store.Unfinished, now time.Time) error {
 	j := judged{row: r, verdict: retry.Verdict{State: message.Dead, Class: fault.Exhausted, Root: fault.Infra}}
-	j.err = &fault.Error{Class: fault.Infra, Op: "process", MsgID: r.Pos.ID, Err: errors.New("the process ended during each attempt")}
-	return h.conclude(ctx, f, j, now)
+	j.err = &fault.Error{Class: fault.Infra, Op: "process", MsgID: r.Pos.ID, Err: errors.New("no attempt came to a verdict: the process ended, or the verdict was refused")}
+	if err := h.conclude(ctx, f, j, now); err != nil {
+		return err
+	}
+	h.waker.Ring(jobs.RoleBackfill)
+	h.tell(ctx, run{judged: []judged{j}}, 0)
+	return nil
 }
 
-// blame records the failure of a message that was alone in its transaction.
+// blame records the failure of a message that was alone in its transaction. Should even that be refused, its next try is
+// charged again, so that it cannot hold the line for ever.
 func (h *Head) blame(ctx context.Context, f *lease.Fence, m input, cause error) (run, error) {
 	now := h.now()
 	j := judged{row: m.row, msg: m.msg, err: cause, verdict: h.config.Retry.Failed(fault.Of(cause), m.row.Attempts, m.row.Started, now)}
-	return run{judged: []judged{j}}, h.conclude(ctx, f, j, now)
+	err := h.conclude(ctx, f, j, now)
+	if err != nil && !nobodysFault(ctx, err) {
+		delete(h.paid, m.row.Pos)
+	}
+	return run{judged: []judged{j}}, err
 }
 
 // conclude writes one message's verdict and nothing else.
@@ -244,23 +281,21 @@ type input struct {
 	err error
 }
 
-// read fetches and decodes the texts; decoding uses all cores, for it is most of the work outside the database.
-func (h *Head) read(ctx context.Context, batch []store.Unfinished) ([]input, error) {
+// read fetches the texts of a batch and decodes them into msgs, on all cores: it is most of the work outside the database.
+func (h *Head) read(ctx context.Context, batch []store.Unfinished, msgs []input) error {
 	texts, err := h.texts(ctx, batch)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	out := make([]input, len(batch))
 	var g errgroup.Group
 	g.SetLimit(runtime.GOMAXPROCS(0))
 	for i, r := range batch {
 		g.Go(func() error {
-			out[i] = input{row: r}
-			out[i].msg, out[i].err = decode(texts[r.Pos], h.config.Decode, r.Pos.ID)
+			msgs[i].msg, msgs[i].err = decode(texts[r.Pos], h.config.Decode, r.Pos.ID)
 			return nil
 		})
 	}
-	return out, g.Wait()
+	return g.Wait()
 }
 
 // texts gives our copies, or the mailbox's where ours is gone.

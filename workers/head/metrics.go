@@ -42,7 +42,6 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 
 // tell counts and logs a batch once it is committed: what did not become true is not told.
 func (h *Head) tell(ctx context.Context, r run, took time.Duration) {
-	h.metrics.seconds.Observe(took.Seconds())
 	done := 0
 	for _, j := range r.judged {
 		if j.reset {
