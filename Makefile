@@ -45,6 +45,14 @@ endif
 test-unit: ## test the core only: no servers, seconds
 	$(GO) test -shuffle=on ./jobs/...
 
+# The topics msgx-test-* that it makes on the broker stay there.
+.PHONY: test-kafka
+test-kafka: ## test the Kafka adapter against a real broker, MSGX_TEST_KAFKA=host:port[,host:port]
+	@test -n '$(MSGX_TEST_KAFKA)' || { \
+		echo 'test-kafka: MSGX_TEST_KAFKA is not set: name a broker of 2.8 ... 4.x, host:port; none is started here' >&2; exit 2; }
+	@echo 'test-kafka: against $(MSGX_TEST_KAFKA)'
+	MSGX_TEST_KAFKA='$(MSGX_TEST_KAFKA)' $(GO) test -count=1 -v -tags kafka -run TestRealBroker ./workers/deliver/kafkatest
+
 .PHONY: fuzz
 fuzz: ## fuzz every target of the core for FUZZTIME (30s) each
 	@for package in $$($(GO) list ./jobs/...); do \

@@ -24,7 +24,7 @@ import (
 	"msgexchange/workers/drain"
 )
 
-func TestMain(m *testing.M) { os.Exit(dbtest.Run(m)) }
+func TestMain(m *testing.M) { os.Exit(dbtest.NoLeaks(dbtest.Run(m))) }
 
 const lane = "default"
 

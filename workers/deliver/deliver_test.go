@@ -29,7 +29,7 @@ import (
 	"msgexchange/workers/drain"
 )
 
-func TestMain(m *testing.M) { os.Exit(dbtest.Run(m)) }
+func TestMain(m *testing.M) { os.Exit(dbtest.NoLeaks(dbtest.Run(m))) }
 
 // rig is a database with the leases, one role's topic in memory, and a clock that moves when told to.
 type rig struct {

@@ -30,7 +30,7 @@ import (
 	"msgexchange/workers/head"
 )
 
-func TestMain(m *testing.M) { os.Exit(dbtest.Run(m)) }
+func TestMain(m *testing.M) { os.Exit(dbtest.NoLeaks(dbtest.Run(m))) }
 
 const lane = "default"
 
