@@ -1,6 +1,7 @@
 package head_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -54,9 +55,9 @@ func TestK26_identityReuse(t *testing.T) {
 		"wrapped":   {message.OnReuseSkip, 12*time.Hour + time.Second, message.ReuseWrapped, "SUCCEEDED 1x", "209"},
 	} {
 		for _, together := range []bool{true, false} {
-			t.Run(name, func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s, one batch %t", name, together), func(t *testing.T) {
 				t.Parallel()
-				r := setup(t, func(c2 *head.Config) { c2.Identity.OnReuse = c.policy })
+				r := setup(t, func(site *head.Config) { site.Identity.OnReuse = c.policy })
 				r.put(schedule(1, 15, 1, ""), stand(7, 15, "208"))
 				if !together {
 					r.finish()
