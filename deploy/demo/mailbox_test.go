@@ -17,6 +17,8 @@ import (
 	"msgexchange/jobs/message"
 )
 
+// setup starts the demo's mailbox. Tests that do never run in parallel: two engines made at once race in the library, and a
+// demo has one.
 func setup(t *testing.T) (*mailboxServer, *mailbox.Mailbox) {
 	t.Helper()
 	s, err := startMailbox(t.Context())
@@ -30,7 +32,6 @@ func setup(t *testing.T) (*mailboxServer, *mailbox.Mailbox) {
 
 // TestMailbox_speaksWhatTheProductSends sends every statement of db/mailbox.
 func TestMailbox_speaksWhatTheProductSends(t *testing.T) {
-	t.Parallel()
 	s, box := setup(t)
 	ctx := t.Context()
 	require.NoError(t, box.Ping(ctx))
@@ -83,7 +84,6 @@ func TestMailbox_speaksWhatTheProductSends(t *testing.T) {
 }
 
 func TestMailbox_requests(t *testing.T) {
-	t.Parallel()
 	_, box := setup(t)
 	res, err := box.DB().ExecContext(t.Context(), "INSERT INTO COUTMSGS (COUTMSGS_CLOB_MSG, COUTMSGS_DATE_INSERTED, ROUTINGID) VALUES ('<MSG/>', NOW(), 'R')")
 	require.NoError(t, err)
@@ -97,7 +97,6 @@ func TestMailbox_requests(t *testing.T) {
 
 // TestMailbox_losesNothing lets writers and markers work at the same time.
 func TestMailbox_losesNothing(t *testing.T) {
-	t.Parallel()
 	s, box := setup(t)
 	const writers, each = 3, 60
 	ids := make(chan int64, writers*each)

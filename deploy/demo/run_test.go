@@ -89,8 +89,8 @@ func run(t *testing.T, o Options) (Summary, string, error) {
 	return s, progress.String(), err
 }
 
+// Not in parallel, see setup.
 func TestRun_addsUp(t *testing.T) {
-	t.Parallel()
 	s, progress, err := run(t, Options{Duration: 2 * time.Second, Rate: 30, Flights: 20, Seed: 3, Serve: worker{T: t}.serve})
 	require.NoError(t, err, progress)
 	n := s.Written.Rows
@@ -104,7 +104,6 @@ func TestRun_addsUp(t *testing.T) {
 }
 
 func TestRun_saysWhatDoesNotAddUp(t *testing.T) {
-	t.Parallel()
 	stopped := errors.New("out of order")
 	lossy := func(ctx context.Context, cfg config.Config, l net.Listener, log *slog.Logger) error {
 		ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
