@@ -400,7 +400,7 @@ UPDATE inbox_cursor c SET committed_up_to = $1, watermark_received_at = $2, seed
     seeded_from = $4, updated_at = $3
 WHERE c.lane = $5 AND c.seeded_at IS NULL AND c.committed_up_to = 0
   AND NOT EXISTS (SELECT 1 FROM proc_state) AND NOT EXISTS (SELECT 1 FROM proc_state_hst)
-  AND NOT EXISTS (SELECT 1 FROM inbox_hole h WHERE h.lane = c.lane)
+  AND NOT EXISTS (SELECT 1 FROM inbox_hole h WHERE h.lane = c.lane AND h.released_at IS NOT NULL)
 `
 
 type SeedInboxParams struct {
@@ -411,7 +411,8 @@ type SeedInboxParams struct {
 	Lane                string
 }
 
-// Cut-over: once, and only while the lane is empty (design §4).
+// Cut-over: once, and only while nothing has been taken over and no hole passed (design §4). A hole that is being waited
+// for below the first message is no obstacle: the log of the first start suggests just this (contract §8.6).
 func (q *Queries) SeedInbox(ctx context.Context, db DBTX, arg SeedInboxParams) (int64, error) {
 	result, err := db.Exec(ctx, seedInbox,
 		arg.CommittedUpTo,

@@ -27,12 +27,13 @@ WHERE lane = @lane;
 UPDATE inbox_cursor SET last_polled_at = @now WHERE lane = @lane;
 
 -- name: SeedInbox :execrows
--- Cut-over: once, and only while the lane is empty (design §4).
+-- Cut-over: once, and only while nothing has been taken over and no hole passed (design §4). A hole that is being waited
+-- for below the first message is no obstacle: the log of the first start suggests just this (contract §8.6).
 UPDATE inbox_cursor c SET committed_up_to = @committed_up_to, watermark_received_at = @watermark_received_at, seeded_at = @now,
     seeded_from = @seeded_from, updated_at = @now
 WHERE c.lane = @lane AND c.seeded_at IS NULL AND c.committed_up_to = 0
   AND NOT EXISTS (SELECT 1 FROM proc_state) AND NOT EXISTS (SELECT 1 FROM proc_state_hst)
-  AND NOT EXISTS (SELECT 1 FROM inbox_hole h WHERE h.lane = c.lane);
+  AND NOT EXISTS (SELECT 1 FROM inbox_hole h WHERE h.lane = c.lane AND h.released_at IS NOT NULL);
 
 -- name: StopInbox :execrows
 -- Nothing more is taken over until an operator reseeds (K14).

@@ -90,13 +90,17 @@ func (s *Store) InboxPolled(ctx context.Context, tx pgx.Tx, lane string, now tim
 	return db.Classify(s.q.InboxPolled(ctx, tx, pgq.InboxPolledParams{Lane: lane, Now: &now}))
 }
 
-// SeedInbox makes w the watermark of an empty lane that was never seeded; done is false when it is not such a lane.
+// SeedInbox makes w the watermark of a lane that was never seeded and has taken nothing over; what it waits for is
+// forgotten. done is false when it is not such a lane.
 func (s *Store) SeedInbox(ctx context.Context, tx pgx.Tx, lane string, from inbox.Cutover, w int64, receivedAt, now time.Time) (done bool, err error) {
 	text := string(from)
 	n, err := s.q.SeedInbox(ctx, tx, pgq.SeedInboxParams{
 		Lane: lane, CommittedUpTo: w, WatermarkReceivedAt: timeOrNil(receivedAt), SeededFrom: &text, Now: &now,
 	})
-	return n > 0, db.Classify(err)
+	if err != nil || n == 0 {
+		return false, db.Classify(err)
+	}
+	return true, db.Classify(s.q.DeleteOpenHoles(ctx, tx, pgq.DeleteOpenHolesParams{Lane: lane, Generation: 0}))
 }
 
 // StopInbox stops the lane; first is false when it was stopped before.

@@ -57,23 +57,23 @@ type node struct {
 }
 
 // assemble connects to our own PostgreSQL, which must be there and current, and prepares the rest, which may come later.
-func assemble(ctx context.Context, cfg config.Config, build observe.Build, log *slog.Logger) (n *node, err error) {
-	n = &node{name: newPodName(), config: cfg, build: build, log: log, metrics: observe.NewRegistry(build)}
-	defer func() {
-		if err != nil {
-			n.close()
-		}
-	}()
-	if n.zone, err = time.LoadLocation(cfg.OperationDay.Zone); err != nil {
-		return nil, fmt.Errorf("operation-day.zone: %w", err)
-	}
-	n.store = store.New(n.zone)
-	for _, open := range []func(context.Context) error{n.openPostgres, n.openMailbox, n.openKafka, n.makeRoles} {
+func assemble(ctx context.Context, cfg config.Config, build observe.Build, log *slog.Logger) (*node, error) {
+	n := &node{name: newPodName(), config: cfg, build: build, log: log, metrics: observe.NewRegistry(build)}
+	for _, open := range []func(context.Context) error{n.openZone, n.openPostgres, n.openMailbox, n.openKafka, n.makeRoles} {
 		if err := open(ctx); err != nil {
+			n.close()
 			return nil, err
 		}
 	}
 	return n, nil
+}
+
+func (n *node) openZone(context.Context) (err error) {
+	if n.zone, err = time.LoadLocation(n.config.OperationDay.Zone); err != nil {
+		return fmt.Errorf("operation-day.zone: %w", err)
+	}
+	n.store = store.New(n.zone)
+	return nil
 }
 
 func (n *node) close() {

@@ -53,7 +53,7 @@ func (n *node) web(client *workers.Client) (*web, error) {
 		Flights: flights.New(n.pool, n.store, n.zone),
 		Sender: &compat.Sender{
 			Mailbox: letterbox{n.mailbox}, Inbox: counter{n, poll.Registrar{Lane: n.config.Lane, Store: n.store, Waker: n.waker, Now: time.Now}},
-			Shadow: n.config.Mode == config.Shadow, Log: n.log,
+			Shadow: n.config.Mode == config.Shadow, Now: time.Now, Log: n.log,
 		},
 	})
 	return w, err

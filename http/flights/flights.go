@@ -4,6 +4,7 @@ package flights
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -102,7 +103,11 @@ func (a *API) stream(c *gin.Context, f store.FlightFilter, frame func(store.Flig
 		return err
 	}
 	defer leave()
-	return db.InSnapshot(ctx, a.pool, func(tx pgx.Tx) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	hung := time.AfterFunc(answerTimeout, func() { cancel(context.DeadlineExceeded) })
+	defer hung.Stop()
+	err = db.InSnapshot(ctx, a.pool, func(tx pgx.Tx) error {
 		page, err := a.store.FindFlights(ctx, tx, f)
 		if err != nil {
 			return err
@@ -113,6 +118,7 @@ func (a *API) stream(c *gin.Context, f store.FlightFilter, frame func(store.Flig
 		}
 		w := newWriter(c.Writer, before)
 		err = a.store.EachFlight(ctx, tx, page.FLIDs, func(f *flight.Flight) error {
+			hung.Reset(answerTimeout)
 			return w.add(func(b []byte) []byte { return flight.AppendJSON(b, f, a.zone) })
 		})
 		if err != nil {
@@ -120,10 +126,18 @@ func (a *API) stream(c *gin.Context, f store.FlightFilter, frame func(store.Flig
 		}
 		return w.close(after)
 	})
+	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+		return &problem.Error{Code: problem.Unavailable, Detail: "the database does not answer", Err: err}
+	}
+	return err
 }
 
-// enterTimeout is how long a caller waits for others to be done.
-const enterTimeout = 5 * time.Second
+const (
+	// enterTimeout is how long a caller waits for others to be done.
+	enterTimeout = 5 * time.Second
+	// answerTimeout is how long the database may leave us without an answer; more than writing a piece may take.
+	answerTimeout = 5 * time.Second
+)
 
 // enter waits for a place among the streams.
 func (a *API) enter(ctx context.Context) (leave func(), err error) {

@@ -20,7 +20,9 @@ func (s *Server) handle(r route) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		start := s.deps.Now()
 		caller := s.gate.Identify(c.Request)
-		c.Request = c.Request.WithContext(access.With(c.Request.Context(), caller))
+		ctx, cancel := within(access.With(c.Request.Context(), caller), r)
+		defer cancel()
+		c.Request = c.Request.WithContext(ctx)
 		setHeaders(c.Writer.Header(), r)
 		whole := c.Request.Body
 		c.Request.Body = http.MaxBytesReader(c.Writer, whole, int64(s.cfg.MaxBody))
@@ -36,6 +38,17 @@ func (s *Server) handle(r route) gin.HandlerFunc {
 			panic(http.ErrAbortHandler)
 		}
 	}
+}
+
+// answerTimeout bounds what a route may take to find its answer: a database that hangs is one that is away, and the caller
+// is told so.
+const answerTimeout = 5 * time.Second
+
+func within(ctx context.Context, r route) (context.Context, context.CancelFunc) {
+	if r.long {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, answerTimeout)
 }
 
 // run admits the caller and does the work. A panic of a handler becomes its error, with the stack.

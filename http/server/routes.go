@@ -22,6 +22,8 @@ type route struct {
 	do     func(c *gin.Context) error
 	// quiet routes are called by machines every few seconds: their lines go to DEBUG.
 	quiet bool
+	// long routes bound themselves, for what they read or write takes as long as the caller's line; the others have answerTimeout.
+	long bool
 	// scripts lets the page load its own scripts and styles.
 	scripts bool
 }
@@ -40,10 +42,10 @@ func (s *Server) routes() ([]route, error) {
 		{method: http.MethodGet, path: "/openapi.json", need: access.Reader, fail: problem.Write, do: blob("application/json", description)},
 		{method: http.MethodGet, path: "/", need: access.Reader, fail: problem.Write, do: d.Console.Page},
 
-		{method: http.MethodPost, path: "/cminmsgs/send", need: access.Sender, fail: problem.WriteDto, do: d.Sender.Send},
+		{method: http.MethodPost, path: "/cminmsgs/send", need: access.Sender, fail: problem.WriteDto, do: d.Sender.Send, long: true},
 
-		{method: http.MethodGet, path: "/all/flights", need: access.Reader, fail: problem.WriteDto, do: d.Flights.All},
-		{method: http.MethodGet, path: "/flights", need: access.Reader, fail: problem.Write, do: d.Flights.Find},
+		{method: http.MethodGet, path: "/all/flights", need: access.Reader, fail: problem.WriteDto, do: d.Flights.All, long: true},
+		{method: http.MethodGet, path: "/flights", need: access.Reader, fail: problem.Write, do: d.Flights.Find, long: true},
 		{method: http.MethodGet, path: "/flights/:flid", need: access.Reader, fail: problem.Write, do: d.Flights.One},
 
 		{method: http.MethodGet, path: "/ops/summary", need: access.Reader, fail: problem.Write, do: d.Ops.Summary},

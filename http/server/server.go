@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"msgexchange/http/access"
+	"msgexchange/jobs/fault"
 )
 
 // Deps is what the routes are made of. Everything is needed unless said.
@@ -150,8 +151,9 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 		<-ctx.Done()
 		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.ShutdownTimeout)
 		defer cancel()
-		if err := srv.Shutdown(grace); err != nil {
-			return errors.Join(fmt.Errorf("shut http down: %w", err), srv.Close())
+		if err := srv.Shutdown(grace); err != nil { // an end in time matters more than a request that hangs
+			s.deps.Log.Warn("http requests cut off", "grace", s.cfg.ShutdownTimeout.String(), "error", fault.Text(err))
+			return srv.Close()
 		}
 		return nil
 	})

@@ -27,7 +27,7 @@ type Metrics struct {
 // The counts are read at most every keep, each time within scrapeTimeout.
 const (
 	keep          = 10 * time.Second
-	scrapeTimeout = 2 * time.Second
+	scrapeTimeout = 700 * time.Millisecond
 )
 
 // NewMetrics makes and registers them.

@@ -44,7 +44,7 @@ type Backlog struct {
 
 const (
 	backlogAge     = 5 * time.Second
-	backlogTimeout = 2 * time.Second
+	backlogTimeout = 700 * time.Millisecond
 )
 
 // NewBacklog makes the collector; the caller registers it.

@@ -31,7 +31,7 @@ type Backlog struct {
 // The numbers are read at most every keep, each time within readTimeout.
 const (
 	keep        = 10 * time.Second
-	readTimeout = 2 * time.Second
+	readTimeout = 700 * time.Millisecond
 )
 
 // NewBacklog makes the collector; the caller registers it.

@@ -91,7 +91,6 @@ func TestCutover(t *testing.T) {
 		"max":  {inbox.CutoverMax, 12, []string{}},
 		"id":   {"11", 12, []string{"12"}},
 		"zero": {inbox.CutoverZero, 0, []string{}},
-		"none": {"", 0, []string{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -101,8 +100,8 @@ func TestCutover(t *testing.T) {
 			r.drainAll()
 			require.Equal(t, tc.w, r.at().Cursor.W)
 			require.Equal(t, tc.queued, append([]string{}, r.queued()...))
-			require.Equal(t, tc.from == "", r.at().SeededAt.IsZero())
-			require.Equal(t, tc.from == "", strings.Contains(r.log.String(), "ids below the lowest are waited for"))
+			require.False(t, r.at().SeededAt.IsZero())
+			require.NotContains(t, r.log.String(), "ids below the lowest are waited for")
 
 			r.restart(func(c *Config) { c.Cutover = inbox.CutoverMax })
 			r.putAll(13)
@@ -114,6 +113,29 @@ func TestCutover(t *testing.T) {
 			require.Empty(t, r.at().Stopped)
 		})
 	}
+}
+
+// TestCutover_afterAll: the first start without a cut-over waits for the ids below the lowest and says which setting avoids
+// that; a restart with it begins at once, and once something was taken over it is too late.
+func TestCutover_afterAll(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	r.putAll(11, 12)
+	r.drainAll()
+	require.Contains(t, r.log.String(), "ids below the lowest are waited for")
+	require.Empty(t, r.queued())
+	r.restart(func(c *Config) { c.Cutover = inbox.CutoverMin })
+	r.drainAll()
+	require.Equal(t, []string{"11", "12"}, r.queued())
+	require.Empty(t, r.at().Cursor.Holes)
+
+	late := setup(t)
+	late.putAll(1)
+	late.drainAll()
+	late.putAll(2)
+	late.restart(func(c *Config) { c.Cutover = inbox.CutoverMax })
+	late.drainAll()
+	require.Equal(t, []string{"1", "2"}, late.queued(), "seeding now would have skipped 2")
 }
 
 // TestCutoverUnderTraffic: a writer who had his id before the cut-over and commits after it is late; he does not stop the

@@ -29,7 +29,7 @@ type Metrics struct {
 }
 
 // scrapeTimeout bounds the query behind one scrape.
-const scrapeTimeout = 2 * time.Second
+const scrapeTimeout = 700 * time.Millisecond
 
 // fresh is how long what a round saw is still told: after that another pod polls, or none does.
 const fresh = time.Minute
