@@ -58,7 +58,7 @@ const (
 
 // NewInserter makes a River client that only inserts: what wakers need before the pod that works exists.
 func NewInserter(pool *pgxpool.Pool, log *slog.Logger) (*Client, error) {
-	return river.NewClient(riverpgxv5.New(pool), &river.Config{Logger: log, FetchCooldown: fetchCooldown})
+	return river.NewClient(riverpgxv5.New(pool), &river.Config{Logger: slog.New(quiet{log.Handler()}), FetchCooldown: fetchCooldown})
 }
 
 // New puts a pod together.
@@ -70,7 +70,7 @@ func New(d Deps) (*Pod, error) {
 	}
 	config := &river.Config{
 		ID:                          d.Name,
-		Logger:                      d.Log,
+		Logger:                      slog.New(quiet{d.Log.Handler()}),
 		Queues:                      queues,
 		Workers:                     p.workers(),
 		FetchCooldown:               fetchCooldown,

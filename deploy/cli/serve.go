@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -35,11 +36,19 @@ func (s serve) Run(ctx context.Context, p *Process) error {
 	if err != nil {
 		return &exitError{code: exitUsage, err: err}
 	}
+	if s.UntilIdle < 0 {
+		return &exitError{code: exitUsage, err: errors.New("--until-idle: less than 0")}
+	}
 	cfg, done, err := s.load(p)
 	if done || err != nil {
 		return err
 	}
 	log := logger(p, cfg)
+	for _, name := range s.Roles {
+		if name == "request" || name == "maintenance" {
+			log.WarnContext(ctx, "role has no work in this version", "role", name)
+		}
+	}
 	var ln net.Listener
 	if serveHTTP {
 		if ln, err = (&net.ListenConfig{}).Listen(ctx, "tcp", cfg.HTTP.Addr); err != nil {

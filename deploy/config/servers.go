@@ -2,7 +2,10 @@ package config
 
 import (
 	"errors"
+	"net/url"
 	"time"
+
+	"github.com/go-sql-driver/mysql"
 
 	"msgexchange/jobs/backfill"
 )
@@ -36,6 +39,9 @@ func (m Mailbox) Validate() error {
 		filled("dsn", m.DSN), zone("zone", m.Zone), filled("table-in", m.TableIn), filled("table-out", m.TableOut),
 		filled("processed-value", m.ProcessedValue), within("processed-value", len(m.ProcessedValue), 0, maxStatusBytes),
 	}
+	if _, err := mysql.ParseDSN(m.DSN); m.DSN != "" && err != nil {
+		errs = append(errs, errors.New("dsn: not of the form user:password@tcp(host:3306)/database")) // err may show the password
+	}
 	for outcome, status := range m.StatusMap {
 		errs = append(errs,
 			oneOf("status-map", outcome, backfill.AllOutcomes()...),
@@ -60,9 +66,12 @@ func defaultAdminAPI() AdminAPI { return AdminAPI{Timeout: 30 * time.Second} }
 
 // Validate finds everything wrong with the settings.
 func (a AdminAPI) Validate() error {
-	var cron error
+	var cron, address error
 	if a.Schedule != "" {
 		cron = schedule("schedule", a.Schedule)
 	}
-	return errors.Join(within("timeout", a.Timeout, time.Second, 10*time.Minute), cron)
+	if u, err := url.Parse(a.URL); a.URL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "") {
+		address = errors.New("url: not of the form https://host/path; secrets belong into admin-api.token") // it may hold one, so it is not shown
+	}
+	return errors.Join(address, within("timeout", a.Timeout, time.Second, 10*time.Minute), cron)
 }

@@ -291,6 +291,8 @@ type proxy struct {
 	addr   string
 	target string
 
+	frozen sync.RWMutex // held for reading while passing a piece on, for writing while nothing goes through
+
 	mu    sync.Mutex
 	cut   bool
 	conns map[net.Conn]struct{}
@@ -312,6 +314,15 @@ func newProxy(t *testing.T, target string) *proxy {
 		}
 	}()
 	return p
+}
+
+// freeze keeps connections open and lets nothing through, until thaw is called; it ends with the test at the latest.
+func (p *proxy) freeze(t *testing.T) (thaw func()) {
+	t.Helper()
+	p.frozen.Lock()
+	thaw = sync.OnceFunc(p.frozen.Unlock)
+	t.Cleanup(thaw)
+	return thaw
 }
 
 // set cuts everything that runs through and lets nothing new in, or lets it in again.
@@ -354,7 +365,10 @@ func (p *proxy) pass(ctx context.Context, c net.Conn) {
 			for {
 				n, err := way[0].Read(buf)
 				if n > 0 {
-					if _, err := way[1].Write(buf[:n]); err != nil {
+					p.frozen.RLock()
+					_, err := way[1].Write(buf[:n])
+					p.frozen.RUnlock()
+					if err != nil {
 						return
 					}
 				}

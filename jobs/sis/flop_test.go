@@ -251,3 +251,12 @@ func TestFlopBodiesAreAllOrNone(t *testing.T) {
 		requireFault(t, err, fault.Protocol, "MSG/FLOP[1]/FLID")
 	}
 }
+
+// TestFLIDNamesAFlight: no number, a negative one, and 0 name none.
+func TestFLIDNamesAFlight(t *testing.T) {
+	t.Parallel()
+	for _, flid := range []string{"", "0", "000", "-5", "x"} {
+		_, err := decode(t, msg(meta("FLOP-STND")+"<FLOP><FLID>"+flid+"</FLID><STND>208</STND></FLOP>"))
+		require.Equal(t, fault.Protocol, fault.Of(err), flid)
+	}
+}

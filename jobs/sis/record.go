@@ -93,6 +93,9 @@ func (d *decoder) newRecord(n *node) (Record, error) {
 	if err != nil {
 		return Record{}, kid.broken("", "%w", err)
 	}
+	if v.Num == 0 {
+		return Record{}, kid.broken("", "0 names no flight")
+	}
 	return Record{FLID: v.Num, Fields: Fields{}}, nil
 }
 

@@ -1,0 +1,111 @@
+package systemtest
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"msgexchange/db/dbtest"
+)
+
+// A start that fails says why and what to do, and ends with 1.
+func TestFailedStartSaysWhy(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for want, env := range map[string]string{
+		"run migrate up": "MSGX_PG_DSN=" + dbtest.EmptyDSN(t),
+		"postgres":       "MSGX_PG_DSN=postgres://nobody@127.0.0.1:1/none",
+		"http.addr":      "MSGX_HTTP_ADDR=256.0.0.1:1",
+		"ca-file":        "MSGX_KAFKA_TLS_CA_FILE=/no/such/file",
+	} {
+		extra := []string{env, "MSGX_KAFKA_TLS_ENABLED=true"}
+		p := w.start(t, want, extra...)
+		require.Equal(t, 1, p.exit(30*time.Second))
+		require.Contains(t, p.log.String(), want)
+		require.NotContains(t, p.log.String(), "panic")
+	}
+}
+
+// The compat endpoint, through the real wiring: what it says is stored is processed, in its place.
+func TestSend(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.start(t, "a")
+	send := func(mediaType string, body []byte) (int, string) {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.address()+"/cminmsgs/send", bytes.NewReader(body))
+		require.NoError(t, err)
+		req.Header.Set("Content-Type", mediaType)
+		resp, err := http.DefaultClient.Do(req)
+		require.NoError(t, err)
+		defer func() { _ = resp.Body.Close() }()
+		text, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		return resp.StatusCode, string(text)
+	}
+	status, body := send("text/xml", []byte(schedule(1, 1, 2)))
+	require.Equal(t, http.StatusOK, status)
+	require.JSONEq(t, `{"is_success":true,"body":1}`, body)
+	status, body = send("application/xml; charset=UTF-8", []byte(flop(2, 1, "REMC", "行李")))
+	require.Equal(t, http.StatusOK, status)
+	require.JSONEq(t, `{"is_success":true,"body":2}`, body)
+	status, body = send("text/xml", []byte("<MSG>"))
+	require.Equal(t, http.StatusBadRequest, status)
+	require.Contains(t, body, "MALFORMED_XML")
+	status, body = send("text/xml", bytes.Repeat([]byte(" "), 11<<20))
+	require.Equal(t, http.StatusRequestEntityTooLarge, status)
+	require.Contains(t, body, "TOO_LARGE")
+
+	w.settled(t, 2, 30*time.Second)
+	status, body = get(t, p.address()+"/flights/1")
+	require.Equal(t, http.StatusOK, status)
+	var flight struct{ Flight struct{ Remc string } }
+	require.NoError(t, json.Unmarshal([]byte(body), &flight))
+	require.Equal(t, "行李", flight.Flight.Remc)
+	status, body = get(t, p.address()+"/all/flights")
+	require.Equal(t, http.StatusOK, status)
+	require.Equal(t, 2, strings.Count(body, `"flno"`))
+	status, _ = get(t, p.address()+"/riverui/")
+	require.Equal(t, http.StatusUnauthorized, status)
+}
+
+// A PostgreSQL that hangs, connections open and silent: every door answers, a stop ends with 0 in time, and the next pod
+// goes on.
+func TestHangingPostgres(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.start(t, "a")
+	w.put(t, schedule(1, 1, 3))
+	w.settled(t, 1, 30*time.Second)
+	address := p.address()
+	thaw := w.viaPG.freeze(t)
+	for _, path := range []string{"/flights/1", "/flights", "/all/flights", "/ops/summary"} {
+		status, body := get(t, address+path)
+		require.Equal(t, http.StatusServiceUnavailable, status, "%s: %s", path, body)
+	}
+	status, _ := get(t, address+"/metrics")
+	require.Equal(t, http.StatusOK, status)
+	eventually(t, 10*time.Second, func() error {
+		if status, body := get(t, address+"/readyz"); status != http.StatusServiceUnavailable {
+			return &stillReady{body}
+		}
+		return nil
+	})
+	w.put(t, flop(2, 1, "STND", "meanwhile"))
+	p.signal(syscall.SIGTERM)
+	require.Zero(t, p.exit(30*time.Second), "shutdown-grace is 25 s")
+	thaw()
+	w.start(t, "b")
+	w.settled(t, 2, 40*time.Second)
+}
+
+// stillReady says that a pod thinks nothing is wrong.
+type stillReady struct{ body string }
+
+func (s *stillReady) Error() string { return "still ready: " + s.body }
