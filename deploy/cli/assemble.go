@@ -90,7 +90,7 @@ func (n *node) openPostgres(ctx context.Context) error {
 		return err
 	}
 	n.pool = pool
-	n.closers = append(n.closers, pool.Close)
+	n.closers = append(n.closers, func() { within(closeTimeout, pool.Close) })
 	n.metrics.MustRegister(pgxpoolprometheus.NewCollector(pool, nil))
 	ok, detail, err := db.SchemaCurrent(ctx, pool)
 	if err != nil {
@@ -224,12 +224,29 @@ func (n *node) live() bool { return n.config.Mode == config.Live }
 func (n *node) pod(roles []jobs.Role) (*workers.Pod, error) {
 	return workers.New(workers.Deps{
 		Name: n.name, Lane: n.config.Lane, Pool: n.pool, Waker: n.waker, Work: n.roles, Roles: roles,
-		Drain: drain.Defaults(), Grace: n.config.ShutdownGrace - stopReserve, Log: n.log,
+		Drain: drain.Defaults(), Grace: softGrace(n.config.ShutdownGrace), Log: n.log,
 	})
 }
 
-// stopReserve is what of the grace is left for closing connections after the drains have handed over.
-const stopReserve = 500 * time.Millisecond
+// The end of a process whose databases hang: the drains are asked for most of the grace, then cut off, and connections that
+// do not close are left to the operating system, so that all is over within the grace (contract §8.5).
+const (
+	stopReserve  = 8 * time.Second
+	closeTimeout = 2 * time.Second
+)
+
+// softGrace is the part of the grace in which drains may finish what they have in hand.
+func softGrace(grace time.Duration) time.Duration { return max(grace-stopReserve, grace/2) }
+
+// within waits for f, but no longer than d.
+func within(d time.Duration, f func()) {
+	done := make(chan struct{})
+	go func() { defer close(done); f() }()
+	select {
+	case <-done:
+	case <-time.After(d):
+	}
+}
 
 // newPodName is unique: host, process id, and a random part, for in containers every process is number 1.
 func newPodName() string {

@@ -197,9 +197,9 @@ func drawMessage(t *rapid.T) sis.Message {
 	}}
 	for i := range rapid.IntRange(1, 3).Draw(t, "records") {
 		if k.TYPE == sis.TypeFLOP {
-			m.Records = append(m.Records, drawFlop(t, k, int64(i)))
+			m.Records = append(m.Records, drawFlop(t, k, int64(i+1)))
 		} else {
-			m.Records = append(m.Records, drawFltr(t, int64(i)))
+			m.Records = append(m.Records, drawFltr(t, int64(i+1)))
 		}
 	}
 	return m
