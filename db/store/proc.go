@@ -214,21 +214,6 @@ func (s *Store) LogSnapshot(ctx context.Context, tx pgx.Tx, n Snapshot) error {
 	}))
 }
 
-// RequestOpen says whether a request of the kind waits for an answer that could have been made at dttm: answers made
-// before it was sent are late (design §9; compared at second resolution, contract §8.18).
-func (s *Store) RequestOpen(ctx context.Context, q db.Querier, kind string, dttm time.Time) (bool, error) {
-	rows, err := s.q.OpenRequestSentAt(ctx, q, kind)
-	if err != nil {
-		return false, fmt.Errorf("look for the open request %s: %w", kind, db.Classify(err))
-	}
-	for _, r := range rows {
-		if r.SentAt != nil && !dttm.Before(r.SentAt.Truncate(time.Second)) {
-			return true, nil
-		}
-	}
-	return false, nil
-}
-
 func byteaText(b []byte) string { return `\x` + hex.EncodeToString(b) }
 
 func orZero(t *time.Time) time.Time {
