@@ -17,6 +17,8 @@ ALTER TABLE req_track
     ADD CONSTRAINT req_track_seqn_check CHECK (seqn BETWEEN 1 AND 999999);
 -- The newest of a kind, for answers.
 CREATE INDEX req_track_kind_id_idx ON req_track (kind, id);
+-- What is counted for a metric.
+CREATE INDEX req_track_expired_idx ON req_track (id) WHERE state = 'EXPIRED';
 
 -- One row a type of reference data: which batch readers see, when it was refreshed, and how the last try to refresh it from
 -- the neighbour went. floor_*: the newest message that stated the whole list or removed from it; older ones are not applied.
@@ -50,7 +52,7 @@ CREATE TABLE ref_batch (
     applied_at timestamptz NOT NULL,
     CONSTRAINT ref_batch_pkey PRIMARY KEY (id),
     CONSTRAINT ref_batch_source_check CHECK (source IN ('AODB', 'ADMINAPI', 'PIPELINE')),
-    CONSTRAINT ref_batch_mode_check CHECK (mode IN ('REPLACE', 'PUT', 'REMOVE'))
+    CONSTRAINT ref_batch_mode_check CHECK (mode IN ('COMPLETE', 'PUT', 'DROP'))
 );
 CREATE INDEX ref_batch_rtype_id_idx ON ref_batch (rtype, id);
 
@@ -63,7 +65,7 @@ ALTER TABLE ref_master
 ALTER TABLE ref_master DROP COLUMN msg_id, DROP COLUMN generation;
 DROP TABLE ref_batch, ref_set;
 DROP SEQUENCE ref_batch_id_seq;
-DROP INDEX req_track_kind_id_idx;
+DROP INDEX req_track_expired_idx, req_track_kind_id_idx;
 ALTER TABLE req_track DROP CONSTRAINT req_track_seqn_check, DROP CONSTRAINT req_track_match_check, DROP CONSTRAINT req_track_kind_check,
     DROP COLUMN actor, DROP COLUMN sending_at, DROP COLUMN body;
 DROP SEQUENCE req_track_seqn_seq;

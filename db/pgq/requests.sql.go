@@ -49,10 +49,9 @@ func (q *Queries) BeginRequest(ctx context.Context, db DBTX, arg BeginRequestPar
 	return result.RowsAffected(), nil
 }
 
-const expireRequests = `-- name: ExpireRequests :many
+const expireRequests = `-- name: ExpireRequests :exec
 UPDATE req_track SET state = 'EXPIRED', expired_at = $1::timestamptz, reason = $2::text
 WHERE id = ANY($3::bigint[]) AND state = ANY($4::text[])
-RETURNING kind
 `
 
 type ExpireRequestsParams struct {
@@ -62,29 +61,26 @@ type ExpireRequestsParams struct {
 	States []string
 }
 
-func (q *Queries) ExpireRequests(ctx context.Context, db DBTX, arg ExpireRequestsParams) ([]string, error) {
-	rows, err := db.Query(ctx, expireRequests,
+func (q *Queries) ExpireRequests(ctx context.Context, db DBTX, arg ExpireRequestsParams) error {
+	_, err := db.Exec(ctx, expireRequests,
 		arg.Now,
 		arg.Reason,
 		arg.Ids,
 		arg.States,
 	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []string
-	for rows.Next() {
-		var kind string
-		if err := rows.Scan(&kind); err != nil {
-			return nil, err
-		}
-		items = append(items, kind)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return err
+}
+
+const expiredRequests = `-- name: ExpiredRequests :one
+SELECT count(*) FROM req_track WHERE state = 'EXPIRED'
+`
+
+// For the counter. Served by req_track_expired_idx.
+func (q *Queries) ExpiredRequests(ctx context.Context, db DBTX) (int64, error) {
+	row := db.QueryRow(ctx, expiredRequests)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
 }
 
 const insertRequest = `-- name: InsertRequest :one
@@ -422,7 +418,7 @@ func (q *Queries) ShadowAnswers(ctx context.Context, db DBTX, arg ShadowAnswersP
 	return err
 }
 
-const supersedeRequest = `-- name: SupersedeRequest :execrows
+const supersedeRequest = `-- name: SupersedeRequest :exec
 UPDATE req_track SET state = 'EXPIRED', expired_at = $1::timestamptz, reason = $2::text
 WHERE kind = $3 AND state IN ('REGISTERED', 'SENT', 'WAITING')
 `
@@ -434,12 +430,9 @@ type SupersedeRequestParams struct {
 }
 
 // Served by req_track_kind_open_key.
-func (q *Queries) SupersedeRequest(ctx context.Context, db DBTX, arg SupersedeRequestParams) (int64, error) {
-	result, err := db.Exec(ctx, supersedeRequest, arg.Now, arg.Reason, arg.Kind)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+func (q *Queries) SupersedeRequest(ctx context.Context, db DBTX, arg SupersedeRequestParams) error {
+	_, err := db.Exec(ctx, supersedeRequest, arg.Now, arg.Reason, arg.Kind)
+	return err
 }
 
 const takenRequests = `-- name: TakenRequests :exec

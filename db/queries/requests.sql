@@ -4,7 +4,7 @@
 -- Orders those who register a request of one kind, until their commit.
 SELECT pg_advisory_xact_lock(hashtextextended('msgexchange/request/' || @kind::text, 0));
 
--- name: SupersedeRequest :execrows
+-- name: SupersedeRequest :exec
 -- Served by req_track_kind_open_key.
 UPDATE req_track SET state = 'EXPIRED', expired_at = @now::timestamptz, reason = @reason::text
 WHERE kind = @kind AND state IN ('REGISTERED', 'SENT', 'WAITING');
@@ -44,10 +44,9 @@ UPDATE req_track r SET state = 'WAITING', taken_at = x.taken_at
 FROM (SELECT unnest(@ids::bigint[]) AS id, unnest(@taken_at::timestamptz[]) AS taken_at) AS x
 WHERE r.id = x.id AND r.state = 'SENT';
 
--- name: ExpireRequests :many
+-- name: ExpireRequests :exec
 UPDATE req_track SET state = 'EXPIRED', expired_at = @now::timestamptz, reason = @reason::text
-WHERE id = ANY(@ids::bigint[]) AND state = ANY(@states::text[])
-RETURNING kind;
+WHERE id = ANY(@ids::bigint[]) AND state = ANY(@states::text[]);
 
 -- name: NewestRequests :many
 -- The newest of each kind, locked: what is decided about them holds until the commit. Served by req_track_kind_id_idx.
@@ -73,6 +72,10 @@ FROM jsonb_to_recordset(@rows::jsonb) AS x(kind text, msg_id bigint, match text)
 -- name: OpenRequestCounts :many
 -- For the gauge. Served by req_track_kind_open_key.
 SELECT kind, count(*) AS open FROM req_track WHERE state IN ('REGISTERED', 'SENT', 'WAITING') GROUP BY kind;
+
+-- name: ExpiredRequests :one
+-- For the counter. Served by req_track_expired_idx.
+SELECT count(*) FROM req_track WHERE state = 'EXPIRED';
 
 -- name: OpsRequests :many
 -- Newest first. Walks the primary key backwards, or req_track_kind_id_idx when one kind is asked for.

@@ -83,7 +83,7 @@ type Finished struct {
 	Reset   bool        // charged but not tried: pays nothing and stays what it was
 	Class   fault.Class // of a failure; empty otherwise
 	Root    fault.Class
-	Err     error
+	Err     error  // of a failure, or why it was skipped
 	Skip    string // skip_reason
 	Next    time.Time
 	Mark    bool // a processed mark is owed

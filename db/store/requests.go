@@ -20,10 +20,10 @@ func (s *Store) LockRequestKind(ctx context.Context, tx pgx.Tx, kind message.Kin
 	return wrapped("lock requests "+string(kind), s.q.LockRequestKind(ctx, tx, string(kind)))
 }
 
-// SupersedeRequest ends the open request of the kind, if there is one, and says whether there was.
-func (s *Store) SupersedeRequest(ctx context.Context, tx pgx.Tx, kind message.Kind, now time.Time) (bool, error) {
-	n, err := s.q.SupersedeRequest(ctx, tx, pgq.SupersedeRequestParams{Now: now, Reason: string(request.Superseded), Kind: string(kind)})
-	return n > 0, wrapped("end the open request "+string(kind), err)
+// SupersedeRequest ends the open request of the kind, if there is one.
+func (s *Store) SupersedeRequest(ctx context.Context, tx pgx.Tx, kind message.Kind, now time.Time) error {
+	err := s.q.SupersedeRequest(ctx, tx, pgq.SupersedeRequestParams{Now: now, Reason: string(request.Superseded), Kind: string(kind)})
+	return wrapped("end the open request "+string(kind), err)
 }
 
 // NextSEQN takes the next number of our counter; after 999999 comes 1.
@@ -92,20 +92,15 @@ func (s *Store) TakenRequests(ctx context.Context, tx pgx.Tx, taken map[int64]ti
 	return wrapped("note that requests were taken", s.q.TakenRequests(ctx, tx, p))
 }
 
-// ExpireRequests ends those of the requests that are still in one of the states, and gives their kinds.
+// ExpireRequests ends those of the requests that are still in one of the states.
 func (s *Store) ExpireRequests(
 	ctx context.Context, tx pgx.Tx, ids []int64, why request.Reason, now time.Time, states ...request.State,
-) ([]message.Kind, error) {
+) error {
 	p := pgq.ExpireRequestsParams{Now: now, Reason: string(why), Ids: ids}
 	for _, st := range states {
 		p.States = append(p.States, string(st))
 	}
-	rows, err := s.q.ExpireRequests(ctx, tx, p)
-	kinds := make([]message.Kind, len(rows))
-	for i, k := range rows {
-		kinds[i] = message.Kind(k)
-	}
-	return kinds, wrapped("expire requests", err)
+	return wrapped("expire requests", s.q.ExpireRequests(ctx, tx, p))
 }
 
 // NewestRequests gives the newest requests of each kind, as request.Match wants them, and keeps them as they are until tx ends.
@@ -185,6 +180,12 @@ func (s *Store) OpenRequestCounts(ctx context.Context, q db.Querier) (map[messag
 	return out, nil
 }
 
+// ExpiredRequests counts the requests that ended without their answer.
+func (s *Store) ExpiredRequests(ctx context.Context, q db.Querier) (int64, error) {
+	n, err := s.q.ExpiredRequests(ctx, q)
+	return n, wrapped("count expired requests", err)
+}
+
 // OpsRequest is a row of req_track as operators see it (contract §8.12, §8.25).
 type OpsRequest struct {
 	ID           int64      `json:"id"`
@@ -208,7 +209,7 @@ type OpsRequest struct {
 // OpsRequests lists requests; from and to of the filter are by registered_at.
 func (s *Store) OpsRequests(ctx context.Context, q db.Querier, kind string, f OpsFilter) ([]OpsRequest, error) {
 	rows, err := s.q.OpsRequests(ctx, q, pgq.OpsRequestsParams{
-		BeforeID: f.before(), Kind: orNil(kind), State: orNil(f.State), FromTime: timeOrNil(f.From), ToTime: timeOrNil(f.To), MaxRows: int32(f.Limit),
+		BeforeID: before(f.Before), Kind: orNil(kind), State: orNil(f.State), FromTime: timeOrNil(f.From), ToTime: timeOrNil(f.To), MaxRows: int32(f.Limit),
 	})
 	if err != nil {
 		return nil, wrapped("list requests", err)

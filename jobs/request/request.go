@@ -82,6 +82,14 @@ func AnsweredBy(m message.Meta) (kind message.Kind, ok bool) {
 	return ForList(m.TYPE), true
 }
 
+// KindError says that this site does not make requests of that kind.
+type KindError struct{ Kind message.Kind }
+
+// Error names the kind and where the kinds are set.
+func (e KindError) Error() string {
+	return fmt.Sprintf("this site makes no requests of kind %q (request.kinds)", e.Kind)
+}
+
 // Request is one request. Zero times have not come.
 type Request struct {
 	ID           int64

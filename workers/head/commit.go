@@ -19,9 +19,10 @@ import (
 
 // run is a batch that was judged: what one transaction commits.
 type run struct {
-	judged []judged
-	saves  []store.Save
-	events []outbox.Event
+	judged  []judged
+	saves   []store.Save
+	events  []outbox.Event
+	answers []store.Answer // only of messages that succeeded
 }
 
 // commit judges the batch and stores everything it does in one transaction under PIPELINE_LOCK (O2, O6). The flights are
@@ -52,7 +53,6 @@ func (h *Head) seat(ctx context.Context, tx pgx.Tx, msgs []input, now time.Time)
 	var (
 		decoded []sis.Message
 		keys    []string
-		answers = map[time.Time]bool{} // by DTTM
 	)
 	for _, m := range msgs {
 		if !hasMeta(m.msg) || m.msg.Ignored != "" {
@@ -71,27 +71,20 @@ func (h *Head) seat(ctx context.Context, tx pgx.Tx, msgs []input, now time.Time)
 	if err != nil {
 		return nil, err
 	}
-	for _, m := range decoded {
-		if m.Spec.Answer {
-			at := m.Meta.DTTM
-			if answers[at], err = h.store.RequestOpen(ctx, tx, scheduleRequest, at); err != nil {
-				return nil, err
-			}
-		}
+	asked, err := h.asked(ctx, tx, decoded)
+	if err != nil {
+		return nil, err
 	}
-	return &judge{
-		config: h.config, set: flight.NewSet(flights...), ids: ids, rebound: map[string]bool{}, now: now,
-		answered: func(m sis.Message) bool { return h.config.Shadow || answers[m.Meta.DTTM] },
-	}, nil
+	return &judge{config: h.config, set: flight.NewSet(flights...), ids: ids, rebound: map[string]bool{}, now: now, asked: asked}, nil
 }
-
-// scheduleRequest is the request that SCHD-RESP answers.
-const scheduleRequest = "RQFD-NONE"
 
 // gather makes one save a flight, in its last state, and the batch's events; of schd only the newest a flight.
 func (r *run) gather(c Config) {
 	at := map[int64]int{} // FLID -> index in saves
 	for _, j := range r.judged {
+		if j.answers != nil && j.verdict.State == message.Succeeded {
+			r.answers = append(r.answers, *j.answers)
+		}
 		for _, ch := range j.outcome.Changes {
 			i, ok := at[ch.After.FLID]
 			if !ok {
@@ -177,6 +170,11 @@ func (h *Head) saveMessages(ctx context.Context, tx pgx.Tx, r run, g *judge, now
 	}
 	if len(bind) > 0 {
 		if err := h.store.Bind(ctx, tx, bind, now); err != nil {
+			return err
+		}
+	}
+	if len(r.answers) > 0 {
+		if err := h.store.AnswerRequests(ctx, tx, r.answers, now); err != nil {
 			return err
 		}
 	}
