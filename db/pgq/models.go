@@ -5,8 +5,21 @@
 package pgq
 
 import (
+	"encoding/json"
 	"time"
 )
+
+type OpsAudit struct {
+	ID     int64
+	At     time.Time
+	Actor  string
+	Peer   string
+	Action string
+	Reason string
+	Scope  json.RawMessage
+	DryRun bool
+	Result json.RawMessage
+}
 
 type PipelineLease struct {
 	Lane        string
