@@ -52,7 +52,7 @@ func (h *Head) seat(ctx context.Context, tx pgx.Tx, msgs []input, now time.Time)
 	var (
 		decoded []sis.Message
 		keys    []string
-		answers = map[time.Time]bool{} // by DTTM
+		answers = map[answer]bool{} // whether its request is open
 	)
 	for _, m := range msgs {
 		if !hasMeta(m.msg) || m.msg.Ignored != "" {
@@ -72,21 +72,25 @@ func (h *Head) seat(ctx context.Context, tx pgx.Tx, msgs []input, now time.Time)
 		return nil, err
 	}
 	for _, m := range decoded {
-		if m.Spec.Answer {
-			at := m.Meta.DTTM
-			if answers[at], err = h.store.RequestOpen(ctx, tx, scheduleRequest, at); err != nil {
+		if a := answerOf(m); a.request != "" {
+			if answers[a], err = h.store.RequestOpen(ctx, tx, string(a.request), a.dttm); err != nil {
 				return nil, err
 			}
 		}
 	}
 	return &judge{
 		config: h.config, set: flight.NewSet(flights...), ids: ids, rebound: map[string]bool{}, now: now,
-		answered: func(m sis.Message) bool { return h.config.Shadow || answers[m.Meta.DTTM] },
+		answered: func(m sis.Message) bool { return h.config.Shadow || answers[answerOf(m)] },
 	}, nil
 }
 
-// scheduleRequest is the request that SCHD-RESP answers.
-const scheduleRequest = "RQFD-NONE"
+// answer is what decides whether a message answers an open request: its kind of request, and when it was made.
+type answer struct {
+	request message.Kind
+	dttm    time.Time
+}
+
+func answerOf(m sis.Message) answer { return answer{request: m.Spec.Answers, dttm: m.Meta.DTTM} }
 
 // gather makes one save a flight, in its last state, and the batch's events; of schd only the newest a flight.
 func (r *run) gather(c Config) {

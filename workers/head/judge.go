@@ -81,7 +81,7 @@ func (g *judge) try(in input, j *judged) {
 		j.err = in.err
 		return
 	}
-	if in.msg.Spec.Answer && !g.answered(in.msg) {
+	if in.msg.Spec.Answers != "" && !g.answered(in.msg) {
 		j.skipAs(unmatchedResp)
 		return
 	}
@@ -123,6 +123,9 @@ func (g *judge) decide(in input) (o flight.Outcome, err error) {
 	}()
 	if err := infraHook(in.row); err != nil {
 		return flight.Outcome{}, err
+	}
+	if in.msg.Reference != nil {
+		return o, fault.New(fault.Unsupported, "decide", "%s is about reference data, which no worker stores yet", in.msg.Spec.Name)
 	}
 	o, err = flight.Decide(g.set, in.msg, in.row.Pos, g.now, g.config.Flight)
 	return o, fault.Wrap(fault.Infra, "decide", err)

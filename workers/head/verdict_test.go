@@ -152,3 +152,17 @@ func TestAnswers(t *testing.T) {
 		})
 	}
 }
+
+// An answer is matched to a request of its own kind: an open one of another kind does not let it in.
+func TestAnswersAreToTheirOwnRequest(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	sent := dttm(1).Add(-8 * time.Hour)
+	r.exec("INSERT INTO req_track (kind, state, registered_at, sent_at) VALUES ('RQFD-NONE', 'WAITING', $1, $1), ('RQRD-STTS', 'WAITING', $1, $1)", sent)
+	r.put(
+		envelope(20, "SLST", "RESP", "<SLST><SCOD>208</SCOD></SLST>"), envelope(21, "SCHD", "RESP", schd(15, 1, "")),
+		envelope(22, "STTS", "RESP", "<STTS><STTC>SCH</STTC></STTS>"),
+	)
+	r.step()
+	r.requireStates("1 SKIPPED unmatched-resp 1x", "2 SUCCEEDED 1x", "3 FAILED UNSUPPORTED/UNSUPPORTED 1x")
+}
