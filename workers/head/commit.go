@@ -21,6 +21,7 @@ import (
 type run struct {
 	judged []judged
 	saves  []store.Save
+	deeds  []store.Deed
 	events []outbox.Event
 }
 
@@ -88,7 +89,7 @@ func (h *Head) seat(ctx context.Context, tx pgx.Tx, msgs []input, now time.Time)
 // scheduleRequest is the request that SCHD-RESP answers.
 const scheduleRequest = "RQFD-NONE"
 
-// gather makes one save a flight, in its last state, and the batch's events; of schd only the newest a flight.
+// gather makes one save a flight, in its last state, its history, and the batch's events; of schd only the newest a flight.
 func (r *run) gather(c Config) {
 	at := map[int64]int{} // FLID -> index in saves
 	for _, j := range r.judged {
@@ -102,6 +103,7 @@ func (r *run) gather(c Config) {
 			s := &r.saves[i]
 			s.After = ch.After
 			s.Lists = union(s.Lists, ch.Lists)
+			r.deeds = append(r.deeds, store.Deed{Pos: j.row.Pos, Meta: j.msg.Meta, Change: ch})
 		}
 		if len(j.outcome.Changes) > 0 {
 			r.events = append(r.events, outbox.Build(j.cause(), j.outcome, outbox.Options{Zone: c.Flight.Zone, MsgKey: c.MsgKey})...)
@@ -137,6 +139,9 @@ func (h *Head) saveFlights(ctx context.Context, tx pgx.Tx, r run, now time.Time)
 		return nil
 	}
 	if err := h.store.SaveFlights(ctx, tx, r.saves); err != nil {
+		return err
+	}
+	if err := h.store.InsertHistory(ctx, tx, r.deeds, now); err != nil {
 		return err
 	}
 	if err := h.store.InsertEvents(ctx, tx, r.events, now); err != nil {
