@@ -5,6 +5,7 @@
 package pgq
 
 import (
+	"encoding/json"
 	"time"
 )
 
@@ -20,6 +21,18 @@ type FlightChange struct {
 	Before       []byte
 	Fields       []byte
 	ChangedAt    time.Time
+}
+
+type OpsAudit struct {
+	ID     int64
+	At     time.Time
+	Actor  string
+	Peer   string
+	Action string
+	Reason string
+	Scope  json.RawMessage
+	DryRun bool
+	Result json.RawMessage
 }
 
 type PipelineLease struct {

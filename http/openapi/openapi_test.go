@@ -68,7 +68,7 @@ func serve(t *testing.T, pool *pgxpool.Pool, change func(*server.Config)) http.H
 	require.NoError(t, err)
 	cfg := server.Defaults()
 	cfg.TokensFile = filepath.Join(t.TempDir(), "tokens")
-	require.NoError(t, os.WriteFile(cfg.TokensFile, []byte("reads rita reader\n"), 0o600))
+	require.NoError(t, os.WriteFile(cfg.TokensFile, []byte("reads rita reader\nacts olga operator\n"), 0o600))
 	if change != nil {
 		change(&cfg)
 	}
@@ -162,6 +162,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	h := serve(t, pool, nil)
 	_, router := described(t, h)
 	const inside, outside, xml = "10.0.0.1:1", "203.0.113.9:1", "text/xml"
+	operator := []string{"Authorization", "Bearer acts"}
 	cases := []struct {
 		method, target, from, body string
 		headers                    []string
@@ -198,6 +199,9 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		{"GET", "/ops/messages/2", inside, "", nil, 404},
 		{"GET", "/ops/events?limit=1", inside, "", nil, 200},
 		{"GET", "/ops/events", inside, "", nil, 200},
+		{"GET", "/ops/audit", inside, "", operator, 200},
+		{"GET", "/ops/audit?limit=x", inside, "", operator, 400},
+		{"GET", "/ops/audit", inside, "", nil, 401},
 		{"GET", "/healthz", outside, "", nil, 200},
 		{"GET", "/readyz", inside, "", nil, 503},
 		{"GET", "/readyz", outside, "", nil, 401},
