@@ -30,7 +30,8 @@ type judged struct {
 func (j judged) finished(marks bool) store.Finished {
 	return store.Finished{
 		ID: j.row.Pos.ID, State: j.verdict.State, Reset: j.reset, Class: j.verdict.Class, Root: j.verdict.Root, Err: j.err,
-		Skip: j.skip, Next: j.verdict.Next, Mark: marks, Meta: j.msg.Meta, Hash: j.msg.Hash, Bound: j.bound, HasMeta: hasMeta(j.msg),
+		Skip: j.skip, Next: j.verdict.Next, Mark: marks, Meta: j.msg.Meta, Hash: j.msg.Hash, Bound: j.bound, Reuse: j.reuse,
+		HasMeta: hasMeta(j.msg),
 	}
 }
 

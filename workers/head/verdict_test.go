@@ -67,6 +67,7 @@ func TestK26_identityReuse(t *testing.T) {
 				r.requireStates("1 SUCCEEDED 1x", "2 SUCCEEDED 1x", "3 "+c.want)
 				require.Equal(t, c.stand, r.one("SELECT stnd FROM flight_schd"))
 				require.InDelta(t, 1, r.metric("msgx_duplicates_total", string(c.counted)), 0)
+				require.Equal(t, string(c.counted), r.one("SELECT identity_reuse FROM proc_state WHERE msg_id = 3"))
 				level := map[bool]string{true: "level=ERROR", false: "level=WARN"}[c.counted == message.ReuseContent]
 				require.Contains(t, r.log.String(), level+` msg="message processed" msg_id=3`)
 			})
