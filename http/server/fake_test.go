@@ -118,6 +118,7 @@ func (p pages) answer(c *gin.Context) error {
 func (p pages) All(c *gin.Context) error      { return p.answer(c) }
 func (p pages) Find(c *gin.Context) error     { return p.answer(c) }
 func (p pages) One(c *gin.Context) error      { return p.answer(c) }
+func (p pages) History(c *gin.Context) error  { return p.answer(c) }
 func (p pages) Summary(c *gin.Context) error  { return p.answer(c) }
 func (p pages) Messages(c *gin.Context) error { return p.answer(c) }
 func (p pages) Message(c *gin.Context) error  { return p.answer(c) }

@@ -48,6 +48,7 @@ func (s *Server) routes() ([]route, error) {
 		{method: http.MethodGet, path: "/all/flights", need: access.Reader, fail: problem.WriteDto, do: d.Flights.All, long: true},
 		{method: http.MethodGet, path: "/flights", need: access.Reader, fail: problem.Write, do: d.Flights.Find, long: true},
 		{method: http.MethodGet, path: "/flights/:flid", need: access.Reader, fail: problem.Write, do: d.Flights.One},
+		{method: http.MethodGet, path: "/flights/:flid/history", need: access.Reader, fail: problem.Write, do: d.Flights.History},
 
 		{method: http.MethodGet, path: "/ops/summary", need: access.Reader, fail: problem.Write, do: d.Ops.Summary},
 		{method: http.MethodGet, path: "/ops/messages", need: access.Reader, fail: problem.Write, do: d.Ops.Messages},

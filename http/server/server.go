@@ -56,6 +56,7 @@ type Flights interface {
 	All(c *gin.Context) error
 	Find(c *gin.Context) error
 	One(c *gin.Context) error
+	History(c *gin.Context) error
 }
 
 // Ops answers about messages and events, and does what operators order.

@@ -14,10 +14,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"msgexchange/jobs/message"
+	"msgexchange/jobs/sis"
 )
 
 // State is where a request stands.
@@ -54,33 +54,7 @@ func (s State) May(next State) bool {
 }
 
 // Schedule is the kind that asks for the flights of a window; all others ask for a list of reference data.
-const Schedule message.Kind = "RQFD-NONE"
-
-// The families of requests, and the sub type of every answer.
-const (
-	typeSchedule = "RQFD"
-	typeList     = "RQRD"
-	answerSTYP   = "RESP"
-)
-
-// ForList is the kind that asks for a list: RQRD-SLST.
-func ForList(rtype string) message.Kind { return message.Meta{TYPE: typeList, STYP: rtype}.Kind() }
-
-// ListOf is the list that a kind asks for; ok is false for any other kind.
-func ListOf(kind message.Kind) (rtype string, ok bool) {
-	return strings.CutPrefix(string(kind), typeList+"-")
-}
-
-// AnsweredBy is the kind of request that a message answers; ok is false when it is no answer.
-func AnsweredBy(m message.Meta) (kind message.Kind, ok bool) {
-	switch {
-	case m.STYP != answerSTYP:
-		return "", false
-	case m.TYPE == "SCHD":
-		return Schedule, true
-	}
-	return ForList(m.TYPE), true
-}
+const Schedule = sis.ScheduleRequest
 
 // KindError says that this site does not make requests of that kind.
 type KindError struct{ Kind message.Kind }
@@ -123,9 +97,6 @@ func (w Window) Validate() error {
 	}
 	return nil
 }
-
-// MaxSEQN is the last number of our counter; after it comes 1, never 0 (dictionary 10).
-const MaxSEQN = 999_999
 
 // Reason is why a request ended without its answer, as it is stored.
 type Reason string

@@ -1,11 +1,9 @@
 package request_test
 
 import (
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -195,25 +193,6 @@ func TestLife(t *testing.T) {
 	})
 }
 
-func TestKinds(t *testing.T) {
-	t.Parallel()
-	for meta, want := range map[message.Meta]message.Kind{
-		{TYPE: "SCHD", STYP: "RESP"}: request.Schedule,
-		{TYPE: "SLST", STYP: "RESP"}: stands,
-		{TYPE: "SLST", STYP: "DNLD"}: "",
-		{TYPE: "SCHD", STYP: "DNLD"}: "",
-	} {
-		kind, ok := request.AnsweredBy(meta)
-		require.Equal(t, want, kind)
-		require.Equal(t, want != "", ok)
-	}
-	rtype, ok := request.ListOf(stands)
-	require.True(t, ok)
-	require.Equal(t, "SLST", rtype)
-	_, ok = request.ListOf(request.Schedule)
-	require.False(t, ok)
-}
-
 func TestWindow(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -236,22 +215,4 @@ func TestWindow(t *testing.T) {
 		})
 	}
 	require.Error(t, request.Window{From: at(1)}.Validate())
-}
-
-// The texts are those of the dictionary, to the byte.
-func TestText(t *testing.T) {
-	t.Parallel()
-	zone := time.FixedZone("CST", 8*60*60)
-	const open = `<?xml version="1.0" encoding="UTF-8"?><MSG xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:noNamespaceSchemaLocation="unisysaodbsis.xsd"><META><SNDR>MSGX</SNDR>`
-	flights := request.Request{
-		Kind: request.Schedule, SEQN: 217, RegisteredAt: time.Date(2026, 3, 18, 2, 11, 55, 0, zone),
-		Window: request.Window{From: time.Date(2026, 3, 19, 0, 0, 0, 0, zone), To: time.Date(2026, 3, 19, 6, 59, 0, 0, zone)},
-	}
-	list := request.Request{Kind: stands, SEQN: 999_999, RegisteredAt: time.Date(2026, 3, 17, 19, 2, 18, 0, time.UTC)}
-	for want, r := range map[string]request.Request{
-		open + `<SEQN>000217</SEQN><DTTM>20260318021155</DTTM><TYPE>RQFD</TYPE><STYP>NONE</STYP></META><RQFD><STDB>19MAR260000</STDB><STDE>19MAR260659</STDE></RQFD></MSG>`: flights,
-		open + `<SEQN>999999</SEQN><DTTM>20260318030218</DTTM><TYPE>RQRD</TYPE><STYP>SLST</STYP></META><RQRD><RTYP>SLST</RTYP></RQRD></MSG>`:                                list,
-	} {
-		require.Empty(t, cmp.Diff(want, strings.TrimSuffix(r.Text("MSGX", zone), "\n")))
-	}
 }

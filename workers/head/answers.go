@@ -27,7 +27,7 @@ func (h *Head) asked(ctx context.Context, tx pgx.Tx, decoded []sis.Message) (*as
 	a := &asked{shadow: h.config.Shadow}
 	var kinds []message.Kind
 	for _, m := range decoded {
-		if kind, ok := answers(m); ok && !slices.Contains(kinds, kind) {
+		if kind := m.Spec.Answers; kind != "" && !slices.Contains(kinds, kind) {
 			kinds = append(kinds, kind)
 		}
 	}
@@ -37,13 +37,6 @@ func (h *Head) asked(ctx context.Context, tx pgx.Tx, decoded []sis.Message) (*as
 	var err error
 	a.newest, err = h.store.NewestRequests(ctx, tx, kinds)
 	return a, err
-}
-
-func answers(m sis.Message) (message.Kind, bool) {
-	if m.Spec == nil || !m.Spec.Answer {
-		return "", false
-	}
-	return request.AnsweredBy(m.Meta)
 }
 
 // match says whose answer m is; a shadow takes every one.
@@ -67,8 +60,8 @@ func (a *asked) close(r request.Request) {
 // answer gives a message that is an answer to the request it answers; ok is false, and the message skipped, when it is
 // nobody's.
 func (g *judge) answer(in input, j *judged) (ok bool) {
-	kind, is := answers(in.msg)
-	if !is {
+	kind := in.msg.Spec.Answers
+	if kind == "" {
 		return true
 	}
 	v := g.asked.match(kind, in.msg)

@@ -21,6 +21,7 @@ import (
 type run struct {
 	judged  []judged
 	saves   []store.Save
+	deeds   []store.Deed
 	events  []outbox.Event
 	answers []store.Answer // only of messages that succeeded
 }
@@ -78,7 +79,7 @@ func (h *Head) seat(ctx context.Context, tx pgx.Tx, msgs []input, now time.Time)
 	return &judge{config: h.config, set: flight.NewSet(flights...), ids: ids, rebound: map[string]bool{}, now: now, asked: asked}, nil
 }
 
-// gather makes one save a flight, in its last state, and the batch's events; of schd only the newest a flight.
+// gather makes one save a flight, in its last state, its history, and the batch's events; of schd only the newest a flight.
 func (r *run) gather(c Config) {
 	at := map[int64]int{} // FLID -> index in saves
 	for _, j := range r.judged {
@@ -95,6 +96,7 @@ func (r *run) gather(c Config) {
 			s := &r.saves[i]
 			s.After = ch.After
 			s.Lists = union(s.Lists, ch.Lists)
+			r.deeds = append(r.deeds, store.Deed{Pos: j.row.Pos, Meta: j.msg.Meta, Change: ch})
 		}
 		if len(j.outcome.Changes) > 0 {
 			r.events = append(r.events, outbox.Build(j.cause(), j.outcome, outbox.Options{Zone: c.Flight.Zone, MsgKey: c.MsgKey})...)
@@ -130,6 +132,9 @@ func (h *Head) saveFlights(ctx context.Context, tx pgx.Tx, r run, now time.Time)
 		return nil
 	}
 	if err := h.store.SaveFlights(ctx, tx, r.saves); err != nil {
+		return err
+	}
+	if err := h.store.InsertHistory(ctx, tx, r.deeds, now); err != nil {
 		return err
 	}
 	if err := h.store.InsertEvents(ctx, tx, r.events, now); err != nil {

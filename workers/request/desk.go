@@ -14,6 +14,7 @@ import (
 	"msgexchange/jobs/fault"
 	"msgexchange/jobs/message"
 	"msgexchange/jobs/request"
+	"msgexchange/jobs/sis"
 )
 
 // Waker makes sure that the role looks at what was registered.
@@ -59,11 +60,21 @@ func (d *Desk) Register(ctx context.Context, tx pgx.Tx, kind message.Kind, windo
 	if r.SEQN, err = d.Store.NextSEQN(ctx, tx); err != nil {
 		return r, err
 	}
-	r.Body = r.Text(d.Site.SNDR, d.Site.Zone)
+	if r.Body, err = d.text(r); err != nil {
+		return r, err
+	}
 	if r.ID, err = d.Store.InsertRequest(ctx, tx, r, actor); err != nil {
 		return r, err
 	}
 	return r, nil
+}
+
+// text is what goes into the mailbox: made now, whenever it gets there.
+func (d *Desk) text(r request.Request) (string, error) {
+	b, err := sis.EncodeRequest(sis.Request{
+		SNDR: d.Site.SNDR, SEQN: r.SEQN, DTTM: r.RegisteredAt, Kind: r.Kind, From: r.Window.From, To: r.Window.To,
+	}, d.Site.Zone)
+	return string(b), err
 }
 
 // Ask registers a request in a transaction of its own and wakes who sends it.
