@@ -26,6 +26,8 @@ type API struct {
 	Store *store.Store
 	Waker Waker // for orders only
 	Now   func() time.Time
+	// Asking is for orders about requests.
+	Asking Asking
 }
 
 // Rows of a page.
