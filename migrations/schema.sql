@@ -8,6 +8,30 @@ CREATE TABLE public.flight_abtm (
     aotm timestamp with time zone NOT NULL
 );
 
+CREATE TABLE public.flight_change (
+    flid bigint NOT NULL,
+    change_id bigint NOT NULL,
+    msg_id bigint NOT NULL,
+    generation integer DEFAULT 0 NOT NULL,
+    kind text NOT NULL,
+    change text,
+    state_version bigint NOT NULL,
+    dttm timestamp with time zone NOT NULL,
+    before json NOT NULL,
+    fields json NOT NULL,
+    changed_at timestamp with time zone NOT NULL,
+    CONSTRAINT flight_change_change_check CHECK ((change = ANY (ARRAY['CREATE'::text, 'UPDATE'::text, 'DELETE'::text])))
+);
+
+ALTER TABLE public.flight_change ALTER COLUMN change_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.flight_change_change_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 CREATE TABLE public.flight_chdt (
     flid bigint NOT NULL,
     chno smallint NOT NULL,
@@ -392,8 +416,10 @@ CREATE TABLE public.proc_state (
     backfill_abandoned_at timestamp with time zone,
     backfill_abandoned_reason text,
     replay_count integer DEFAULT 0 NOT NULL,
+    identity_reuse text,
     CONSTRAINT proc_state_error_class_check CHECK ((error_class = ANY (ARRAY['MALFORMED'::text, 'PROTOCOL'::text, 'CODEC_ERROR'::text, 'UNSUPPORTED'::text, 'INFRA'::text, 'EXHAUSTED'::text]))),
     CONSTRAINT proc_state_finished_check CHECK (((state = ANY (ARRAY['SUCCEEDED'::text, 'SKIPPED'::text, 'DEAD'::text])) = (finished_at IS NOT NULL))),
+    CONSTRAINT proc_state_identity_reuse_check CHECK ((identity_reuse = ANY (ARRAY['duplicate'::text, 'content'::text, 'processed'::text, 'wrapped'::text]))),
     CONSTRAINT proc_state_mark_check CHECK (((state = ANY (ARRAY['SUCCEEDED'::text, 'SKIPPED'::text, 'DEAD'::text])) OR ((backfill_next_at IS NULL) AND (backfill_at IS NULL)))),
     CONSTRAINT proc_state_root_error_class_check CHECK ((root_error_class = ANY (ARRAY['MALFORMED'::text, 'PROTOCOL'::text, 'CODEC_ERROR'::text, 'UNSUPPORTED'::text, 'INFRA'::text, 'EXHAUSTED'::text]))),
     CONSTRAINT proc_state_state_check CHECK ((state = ANY (ARRAY['PENDING'::text, 'FAILED'::text, 'SUCCEEDED'::text, 'SKIPPED'::text, 'DEAD'::text])))
@@ -430,7 +456,8 @@ CREATE TABLE public.proc_state_hst (
     backfill_abandoned_at timestamp with time zone,
     backfill_abandoned_reason text,
     replay_count integer DEFAULT 0 NOT NULL,
-    archived_at timestamp with time zone NOT NULL
+    archived_at timestamp with time zone NOT NULL,
+    identity_reuse text
 );
 
 CREATE TABLE public.ref_master (
@@ -498,6 +525,9 @@ ALTER TABLE ONLY public.msg_event ALTER COLUMN event_id SET DEFAULT nextval('pub
 
 ALTER TABLE ONLY public.flight_abtm
     ADD CONSTRAINT flight_abtm_pkey PRIMARY KEY (flid, asno);
+
+ALTER TABLE ONLY public.flight_change
+    ADD CONSTRAINT flight_change_pkey PRIMARY KEY (flid, change_id);
 
 ALTER TABLE ONLY public.flight_chdt
     ADD CONSTRAINT flight_chdt_pkey PRIMARY KEY (flid, chno);
@@ -573,6 +603,8 @@ ALTER TABLE ONLY public.req_track
 
 ALTER TABLE ONLY public.schd_snap_log
     ADD CONSTRAINT schd_snap_log_pkey PRIMARY KEY (id);
+
+CREATE INDEX flight_change_msg_id_idx ON public.flight_change USING btree (msg_id);
 
 CREATE INDEX flight_gtdt_gate_idx ON public.flight_gtdt USING btree (gate);
 

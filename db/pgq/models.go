@@ -5,8 +5,35 @@
 package pgq
 
 import (
+	"encoding/json"
 	"time"
 )
+
+type FlightChange struct {
+	Flid         int64
+	ChangeID     int64
+	MsgID        int64
+	Generation   int32
+	Kind         string
+	Change       *string
+	StateVersion int64
+	Dttm         time.Time
+	Before       []byte
+	Fields       []byte
+	ChangedAt    time.Time
+}
+
+type OpsAudit struct {
+	ID     int64
+	At     time.Time
+	Actor  string
+	Peer   string
+	Action string
+	Reason string
+	Scope  json.RawMessage
+	DryRun bool
+	Result json.RawMessage
+}
 
 type PipelineLease struct {
 	Lane        string

@@ -24,6 +24,7 @@ type OpsMessage struct {
 	LastError               *string    `json:"lastError"`
 	SkipReason              *string    `json:"skipReason"`
 	IdentityKey             *string    `json:"identityKey"`
+	IdentityReuse           *string    `json:"identityReuse"`
 	Attempts                int32      `json:"attempts"`
 	NextAttemptAt           *time.Time `json:"nextAttemptAt"`
 	ProcessingStartedAt     *time.Time `json:"processingStartedAt"`
@@ -83,17 +84,18 @@ type OpsFilter struct {
 	Limit  int
 }
 
-func (f OpsFilter) before() int64 {
-	if f.Before == 0 {
+// before is the cursor of a list as its query wants it: without one everything is below.
+func before(id int64) int64 {
+	if id == 0 {
 		return math.MaxInt64
 	}
-	return f.Before
+	return id
 }
 
 // OpsMessages lists messages that are not archived.
 func (s *Store) OpsMessages(ctx context.Context, q db.Querier, f OpsFilter) ([]OpsMessage, error) {
 	rows, err := s.q.OpsMessages(ctx, q, pgq.OpsMessagesParams{
-		BeforeID: f.before(), State: orNil(f.State), Class: orNil(f.Class),
+		BeforeID: before(f.Before), State: orNil(f.State), Class: orNil(f.Class),
 		FromTime: timeOrNil(f.From), ToTime: timeOrNil(f.To), MaxRows: int32(f.Limit),
 	})
 	if err != nil {
@@ -153,7 +155,7 @@ type OpsEvent struct {
 // OpsEvents lists events that are not archived.
 func (s *Store) OpsEvents(ctx context.Context, q db.Querier, f OpsFilter) ([]OpsEvent, error) {
 	rows, err := s.q.OpsEvents(ctx, q, pgq.OpsEventsParams{
-		BeforeID: f.before(), Target: orNil(f.Target), State: orNil(f.State), MsgID: idOrNil(f.MsgID), Flid: idOrNil(f.FLID),
+		BeforeID: before(f.Before), Target: orNil(f.Target), State: orNil(f.State), MsgID: idOrNil(f.MsgID), Flid: idOrNil(f.FLID),
 		FromTime: timeOrNil(f.From), ToTime: timeOrNil(f.To), MaxRows: int32(f.Limit),
 	})
 	if err != nil {

@@ -90,7 +90,8 @@ type Finished struct {
 	Meta    message.Meta
 	Hash    [32]byte
 	Bound   string // identity key, once it is this message's
-	HasMeta bool   // Meta could be read
+	Reuse   message.Reuse
+	HasMeta bool // Meta could be read
 }
 
 // Finish writes where each message goes. It changes unfinished rows only and says how many it changed.
@@ -112,29 +113,31 @@ func (s *Store) Finish(ctx context.Context, tx pgx.Tx, all []Finished, now time.
 
 // finishRow is Finished as FinishMessages reads it; nil is NULL.
 type finishRow struct {
-	MsgID     int64         `json:"msg_id"`
-	State     message.State `json:"state"`
-	Reset     bool          `json:"reset"`
-	Class     *fault.Class  `json:"error_class"`
-	Root      *fault.Class  `json:"root_error_class"`
-	LastError *string       `json:"last_error"`
-	Skip      *string       `json:"skip_reason"`
-	Identity  *string       `json:"identity_key"`
-	Next      *time.Time    `json:"next_attempt_at"`
-	Finished  *time.Time    `json:"finished_at"`
-	Mark      *time.Time    `json:"backfill_next_at"`
-	Hash      *string       `json:"content_hash"`
-	SNDR      *string       `json:"sndr"`
-	TYPE      *string       `json:"type"`
-	STYP      *string       `json:"styp"`
-	SEQN      *int64        `json:"seqn"`
-	DTTM      *time.Time    `json:"dttm"`
+	MsgID     int64          `json:"msg_id"`
+	State     message.State  `json:"state"`
+	Reset     bool           `json:"reset"`
+	Class     *fault.Class   `json:"error_class"`
+	Root      *fault.Class   `json:"root_error_class"`
+	LastError *string        `json:"last_error"`
+	Skip      *string        `json:"skip_reason"`
+	Identity  *string        `json:"identity_key"`
+	Reuse     *message.Reuse `json:"identity_reuse"`
+	Next      *time.Time     `json:"next_attempt_at"`
+	Finished  *time.Time     `json:"finished_at"`
+	Mark      *time.Time     `json:"backfill_next_at"`
+	Hash      *string        `json:"content_hash"`
+	SNDR      *string        `json:"sndr"`
+	TYPE      *string        `json:"type"`
+	STYP      *string        `json:"styp"`
+	SEQN      *int64         `json:"seqn"`
+	DTTM      *time.Time     `json:"dttm"`
 }
 
 func (f Finished) row(now time.Time) finishRow {
 	r := finishRow{
 		MsgID: f.ID, State: f.State, Reset: f.Reset,
-		Class: orNil(f.Class), Root: orNil(f.Root), Skip: orNil(f.Skip), Identity: orNil(f.Bound), Next: timeOrNil(f.Next),
+		Class: orNil(f.Class), Root: orNil(f.Root), Skip: orNil(f.Skip), Identity: orNil(f.Bound), Reuse: orNil(f.Reuse),
+		Next: timeOrNil(f.Next),
 	}
 	if f.Err != nil {
 		text := fault.Text(f.Err)

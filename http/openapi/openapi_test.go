@@ -68,7 +68,7 @@ func serve(t *testing.T, pool *pgxpool.Pool, change func(*server.Config)) http.H
 	require.NoError(t, err)
 	cfg := server.Defaults()
 	cfg.TokensFile = filepath.Join(t.TempDir(), "tokens")
-	require.NoError(t, os.WriteFile(cfg.TokensFile, []byte("reads rita reader\n"), 0o600))
+	require.NoError(t, os.WriteFile(cfg.TokensFile, []byte("reads rita reader\nacts olga operator\n"), 0o600))
 	if change != nil {
 		change(&cfg)
 	}
@@ -97,7 +97,10 @@ func fill(t *testing.T, pool *pgxpool.Pool) {
 		_, err := tx.Exec(t.Context(), `
 			INSERT INTO inbox_cursor (lane, updated_at) VALUES ('default', now());
 			INSERT INTO pipeline_lease (lane, role, heartbeat_at) VALUES ('default', 'head', now());
-			INSERT INTO proc_state (msg_id, state, created_at, updated_at, finished_at) VALUES (1, 'SUCCEEDED', now(), now(), now());
+			INSERT INTO proc_state (msg_id, state, identity_reuse, created_at, updated_at, finished_at) VALUES (1, 'SUCCEEDED', 'wrapped', now(), now(), now());
+			INSERT INTO flight_change (flid, msg_id, generation, kind, change, state_version, dttm, before, fields, changed_at) VALUES
+				(15, 1, 0, 'SCHD-DNLD', 'CREATE', 1, now(), '{}', '{"flno":"CZ1"}', now()),
+				(15, 2, 1, 'FLOP-STND', NULL, 1, now(), '{}', '{}', now());
 			INSERT INTO msg_event (target, msg_id, flid, partition_key, event_type, state_version, kind, payload, created_at) VALUES
 				('KAFKA:msg', 1, 15, '15', 'UPSERT', 1, 'FLOP-PSDT', '{}', now()), ('KAFKA:schd', 1, 15, '15', 'TOMBSTONE', 1, 'FLOP-FDEL', NULL, now())`)
 		return err
@@ -159,6 +162,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	h := serve(t, pool, nil)
 	_, router := described(t, h)
 	const inside, outside, xml = "10.0.0.1:1", "203.0.113.9:1", "text/xml"
+	operator := []string{"Authorization", "Bearer acts"}
 	cases := []struct {
 		method, target, from, body string
 		headers                    []string
@@ -183,6 +187,11 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		{"GET", "/flights/x", inside, "", nil, 400},
 		{"GET", "/flights/17", inside, "", nil, 404},
 		{"GET", "/flights/16", inside, "", nil, 410},
+		{"GET", "/flights/15/history", inside, "", nil, 200},
+		{"GET", "/flights/15/history?limit=1", inside, "", nil, 200},
+		{"GET", "/flights/16/history", inside, "", nil, 200},
+		{"GET", "/flights/x/history", inside, "", nil, 400},
+		{"GET", "/flights/17/history", inside, "", nil, 404},
 		{"GET", "/ops/summary", inside, "", nil, 200},
 		{"GET", "/ops/messages", inside, "", nil, 200},
 		{"GET", "/ops/messages?state=x", inside, "", nil, 400},
@@ -190,6 +199,9 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		{"GET", "/ops/messages/2", inside, "", nil, 404},
 		{"GET", "/ops/events?limit=1", inside, "", nil, 200},
 		{"GET", "/ops/events", inside, "", nil, 200},
+		{"GET", "/ops/audit", inside, "", operator, 200},
+		{"GET", "/ops/audit?limit=x", inside, "", operator, 400},
+		{"GET", "/ops/audit", inside, "", nil, 401},
 		{"GET", "/healthz", outside, "", nil, 200},
 		{"GET", "/readyz", inside, "", nil, 503},
 		{"GET", "/readyz", outside, "", nil, 401},
@@ -211,7 +223,7 @@ func TestFailuresAreAsDescribed(t *testing.T) {
 	limited := serve(t, pool, func(c *server.Config) { c.RateLimit, c.RateBurst = 0.001, 1 })
 	away := serve(t, pool, func(c *server.Config) { c.TrustedCIDRs = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")} })
 	_, router := described(t, away)
-	for _, target := range []string{"/all/flights", "/flights", "/flights/15", "/ops/summary", "/ops/messages", "/ops/messages/1", "/ops/events"} {
+	for _, target := range []string{"/all/flights", "/flights", "/flights/15", "/flights/15/history", "/ops/summary", "/ops/messages", "/ops/messages/1", "/ops/events"} {
 		rec := ask(t, away, http.MethodGet, target, "10.0.0.1:1", "")
 		require.Equal(t, http.StatusServiceUnavailable, rec.Code, "%s: %s", target, rec.Body)
 		validate(t, router, request(t, http.MethodGet, target, "10.0.0.1:1", ""), rec)

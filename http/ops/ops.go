@@ -1,5 +1,6 @@
 // Package ops shows operators what the pipeline does: where it stands, each message and each event with what became of it
-// (contract §4, §8.12). It only looks; what changes things is beside it once it exists.
+// (contract §4, §8.12), and does what they order: each order with its reason, its result item by item, and its row in the
+// audit, written in the transaction that does it.
 package ops
 
 import (
@@ -19,10 +20,11 @@ import (
 	"msgexchange/jobs/message"
 )
 
-// API serves GET /ops/…. Safe for concurrent use.
+// API serves /ops/…. Safe for concurrent use.
 type API struct {
 	Pool  *pgxpool.Pool
 	Store *store.Store
+	Waker Waker // for orders only
 	Now   func() time.Time
 }
 
@@ -158,4 +160,22 @@ func (a *API) Events(c *gin.Context) error {
 		return err
 	}
 	return problem.WriteJSON(c.Writer, http.StatusOK, paged(rows, limit, func(e store.OpsEvent) int64 { return e.EventID }))
+}
+
+// Audit serves GET /ops/audit, newest first.
+func (a *API) Audit(c *gin.Context) error {
+	q := param.Of(c.Request.URL.Query())
+	before, _, _ := q.Cursor()
+	limit := q.Limit(defaultLimit, maxLimit)
+	filter := store.AuditFilter{
+		Actor: q.Text("actor"), Action: q.Text("action"), From: q.Time("from"), To: q.Time("to"), Before: before, Limit: limit + 1,
+	}
+	if err := q.Err(); err != nil {
+		return err
+	}
+	rows, err := a.Store.AuditRows(c.Request.Context(), a.Pool, filter)
+	if err != nil {
+		return err
+	}
+	return problem.WriteJSON(c.Writer, http.StatusOK, paged(rows, limit, func(r store.AuditRow) int64 { return r.ID }))
 }

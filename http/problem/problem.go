@@ -28,6 +28,7 @@ const (
 	NotFound             Code = "NOT_FOUND"
 	MethodNotAllowed     Code = "METHOD_NOT_ALLOWED"
 	Gone                 Code = "GONE"
+	Conflict             Code = "CONFLICT"
 	Unavailable          Code = "UNAVAILABLE"
 	Internal             Code = "INTERNAL"
 )
@@ -55,6 +56,8 @@ func (c Code) Status() int {
 		return http.StatusMethodNotAllowed
 	case Gone:
 		return http.StatusGone
+	case Conflict:
+		return http.StatusConflict
 	case Internal:
 		return http.StatusInternalServerError
 	}

@@ -118,11 +118,18 @@ func (p pages) answer(c *gin.Context) error {
 func (p pages) All(c *gin.Context) error      { return p.answer(c) }
 func (p pages) Find(c *gin.Context) error     { return p.answer(c) }
 func (p pages) One(c *gin.Context) error      { return p.answer(c) }
+func (p pages) History(c *gin.Context) error  { return p.answer(c) }
 func (p pages) Summary(c *gin.Context) error  { return p.answer(c) }
 func (p pages) Messages(c *gin.Context) error { return p.answer(c) }
 func (p pages) Message(c *gin.Context) error  { return p.answer(c) }
 func (p pages) Events(c *gin.Context) error   { return p.answer(c) }
+func (p pages) Audit(c *gin.Context) error    { return p.answer(c) }
 func (p pages) Page(c *gin.Context) error     { return p.answer(c) }
+
+// Orders has one that answers like everything else.
+func (p pages) Orders() map[string]func(*gin.Context) error {
+	return map[string]func(*gin.Context) error{"/ops/replay": p.answer}
+}
 
 // panicking stands for a defect of ours.
 type panicking struct{ pages }

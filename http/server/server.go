@@ -50,14 +50,18 @@ type Flights interface {
 	All(c *gin.Context) error
 	Find(c *gin.Context) error
 	One(c *gin.Context) error
+	History(c *gin.Context) error
 }
 
-// Ops answers about messages and events.
+// Ops answers about messages and events, and does what operators order.
 type Ops interface {
 	Summary(c *gin.Context) error
 	Messages(c *gin.Context) error
 	Message(c *gin.Context) error
 	Events(c *gin.Context) error
+	Audit(c *gin.Context) error
+	// Orders are the actions by path, each a POST.
+	Orders() map[string]func(*gin.Context) error
 }
 
 // Console is the one page for people.

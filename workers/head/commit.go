@@ -21,6 +21,7 @@ import (
 type run struct {
 	judged []judged
 	saves  []store.Save
+	deeds  []store.Deed
 	events []outbox.Event
 }
 
@@ -52,7 +53,7 @@ func (h *Head) seat(ctx context.Context, tx pgx.Tx, msgs []input, now time.Time)
 	var (
 		decoded []sis.Message
 		keys    []string
-		answers = map[time.Time]bool{} // by DTTM
+		answers = map[answer]bool{} // whether its request is open
 	)
 	for _, m := range msgs {
 		if !hasMeta(m.msg) || m.msg.Ignored != "" {
@@ -72,23 +73,27 @@ func (h *Head) seat(ctx context.Context, tx pgx.Tx, msgs []input, now time.Time)
 		return nil, err
 	}
 	for _, m := range decoded {
-		if m.Spec.Answer {
-			at := m.Meta.DTTM
-			if answers[at], err = h.store.RequestOpen(ctx, tx, scheduleRequest, at); err != nil {
+		if a := answerOf(m); a.request != "" {
+			if answers[a], err = h.store.RequestOpen(ctx, tx, string(a.request), a.dttm); err != nil {
 				return nil, err
 			}
 		}
 	}
 	return &judge{
 		config: h.config, set: flight.NewSet(flights...), ids: ids, rebound: map[string]bool{}, now: now,
-		answered: func(m sis.Message) bool { return h.config.Shadow || answers[m.Meta.DTTM] },
+		answered: func(m sis.Message) bool { return h.config.Shadow || answers[answerOf(m)] },
 	}, nil
 }
 
-// scheduleRequest is the request that SCHD-RESP answers.
-const scheduleRequest = "RQFD-NONE"
+// answer is what decides whether a message answers an open request: its kind of request, and when it was made.
+type answer struct {
+	request message.Kind
+	dttm    time.Time
+}
 
-// gather makes one save a flight, in its last state, and the batch's events; of schd only the newest a flight.
+func answerOf(m sis.Message) answer { return answer{request: m.Spec.Answers, dttm: m.Meta.DTTM} }
+
+// gather makes one save a flight, in its last state, its history, and the batch's events; of schd only the newest a flight.
 func (r *run) gather(c Config) {
 	at := map[int64]int{} // FLID -> index in saves
 	for _, j := range r.judged {
@@ -102,6 +107,7 @@ func (r *run) gather(c Config) {
 			s := &r.saves[i]
 			s.After = ch.After
 			s.Lists = union(s.Lists, ch.Lists)
+			r.deeds = append(r.deeds, store.Deed{Pos: j.row.Pos, Meta: j.msg.Meta, Change: ch})
 		}
 		if len(j.outcome.Changes) > 0 {
 			r.events = append(r.events, outbox.Build(j.cause(), j.outcome, outbox.Options{Zone: c.Flight.Zone, MsgKey: c.MsgKey})...)
@@ -137,6 +143,9 @@ func (h *Head) saveFlights(ctx context.Context, tx pgx.Tx, r run, now time.Time)
 		return nil
 	}
 	if err := h.store.SaveFlights(ctx, tx, r.saves); err != nil {
+		return err
+	}
+	if err := h.store.InsertHistory(ctx, tx, r.deeds, now); err != nil {
 		return err
 	}
 	if err := h.store.InsertEvents(ctx, tx, r.events, now); err != nil {

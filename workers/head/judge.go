@@ -30,7 +30,8 @@ type judged struct {
 func (j judged) finished(marks bool) store.Finished {
 	return store.Finished{
 		ID: j.row.Pos.ID, State: j.verdict.State, Reset: j.reset, Class: j.verdict.Class, Root: j.verdict.Root, Err: j.err,
-		Skip: j.skip, Next: j.verdict.Next, Mark: marks, Meta: j.msg.Meta, Hash: j.msg.Hash, Bound: j.bound, HasMeta: hasMeta(j.msg),
+		Skip: j.skip, Next: j.verdict.Next, Mark: marks, Meta: j.msg.Meta, Hash: j.msg.Hash, Bound: j.bound, Reuse: j.reuse,
+		HasMeta: hasMeta(j.msg),
 	}
 }
 
@@ -81,7 +82,7 @@ func (g *judge) try(in input, j *judged) {
 		j.err = in.err
 		return
 	}
-	if in.msg.Spec.Answer && !g.answered(in.msg) {
+	if in.msg.Spec.Answers != "" && !g.answered(in.msg) {
 		j.skipAs(unmatchedResp)
 		return
 	}
@@ -123,6 +124,9 @@ func (g *judge) decide(in input) (o flight.Outcome, err error) {
 	}()
 	if err := infraHook(in.row); err != nil {
 		return flight.Outcome{}, err
+	}
+	if in.msg.Reference != nil {
+		return o, fault.New(fault.Unsupported, "decide", "%s is about reference data, which no worker stores yet", in.msg.Spec.Name)
 	}
 	o, err = flight.Decide(g.set, in.msg, in.row.Pos, g.now, g.config.Flight)
 	return o, fault.Wrap(fault.Infra, "decide", err)

@@ -67,6 +67,7 @@ func TestK26_identityReuse(t *testing.T) {
 				r.requireStates("1 SUCCEEDED 1x", "2 SUCCEEDED 1x", "3 "+c.want)
 				require.Equal(t, c.stand, r.one("SELECT stnd FROM flight_schd"))
 				require.InDelta(t, 1, r.metric("msgx_duplicates_total", string(c.counted)), 0)
+				require.Equal(t, string(c.counted), r.one("SELECT identity_reuse FROM proc_state WHERE msg_id = 3"))
 				level := map[bool]string{true: "level=ERROR", false: "level=WARN"}[c.counted == message.ReuseContent]
 				require.Contains(t, r.log.String(), level+` msg="message processed" msg_id=3`)
 			})
@@ -151,4 +152,18 @@ func TestAnswers(t *testing.T) {
 			r.requireStates(c.want...)
 		})
 	}
+}
+
+// An answer is matched to a request of its own kind: an open one of another kind does not let it in.
+func TestAnswersAreToTheirOwnRequest(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	sent := dttm(1).Add(-8 * time.Hour)
+	r.exec("INSERT INTO req_track (kind, state, registered_at, sent_at) VALUES ('RQFD-NONE', 'WAITING', $1, $1), ('RQRD-STTS', 'WAITING', $1, $1)", sent)
+	r.put(
+		envelope(20, "SLST", "RESP", "<SLST><SCOD>208</SCOD></SLST>"), envelope(21, "SCHD", "RESP", schd(15, 1, "")),
+		envelope(22, "STTS", "RESP", "<STTS><STTC>SCH</STTC></STTS>"),
+	)
+	r.step()
+	r.requireStates("1 SKIPPED unmatched-resp 1x", "2 SUCCEEDED 1x", "3 FAILED UNSUPPORTED/UNSUPPORTED 1x")
 }
