@@ -129,8 +129,8 @@ var (
 	ErrMarking    = errors.New("marks are being written at this moment")
 )
 
-// reseedTimeout replaces statement_timeout in a reseed, which moves all there is: a million messages take some 20 s.
-const reseedTimeout = "SET LOCAL statement_timeout = '5min'"
+// reseedTimeout replaces statement_timeout in a reseed, which moves all there is.
+const reseedTimeout = "SET LOCAL statement_timeout = '2min'"
 
 // ReseedInbox ends the lane's generation of ids and begins the next one there: finished messages go to the archive, marks
 // still owed are given up, holes are forgotten, and a stopped lane runs again. All or nothing, in tx, so that reused ids

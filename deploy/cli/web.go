@@ -36,7 +36,10 @@ type starter interface {
 // web makes the HTTP part.
 func (n *node) web(client *workers.Client) (*web, error) {
 	w := &web{health: health.New(time.Now, n.probes()...)}
-	operations := &ops.API{Pool: n.pool, Store: n.store, Waker: n.waker, Now: time.Now}
+	operations := &ops.API{
+		Pool: n.pool, Store: n.store, Waker: n.waker, Now: time.Now,
+		Lane: poll.Reseeder{Lane: n.config.Lane, Store: n.store, Mailbox: n.mailbox, Server: n.mailbox, Now: time.Now},
+	}
 	page, err := console.New(console.Deps{
 		Service: n.config.ServiceName, Version: n.build.Version, Report: w.health.Report, Summary: operations.Read, Now: time.Now,
 	})
