@@ -27,6 +27,8 @@ type API struct {
 	Waker Waker // for orders only
 	Lane  Reseeder
 	Now   func() time.Time
+	// Asking is for orders about requests.
+	Asking Asking
 }
 
 // Rows of a page.
