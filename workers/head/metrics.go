@@ -17,6 +17,7 @@ type Metrics struct {
 	messages     *prometheus.CounterVec
 	seconds      prometheus.Histogram
 	duplicates   *prometheus.CounterVec
+	loops        prometheus.Counter
 }
 
 // NewMetrics makes and registers them.
@@ -35,8 +36,11 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		duplicates: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "msgx_duplicates_total", Help: "Messages whose identity was taken: duplicate (same body), content (another body, skipped), processed (another body, by policy), wrapped (the counter went round).",
 		}, []string{"reuse"}),
+		loops: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "msgx_codeshare_loops_total", Help: "Flights that were made children of themselves, over one master or several: they are not published while it lasts.",
+		}),
 	}
-	reg.MustRegister(m.headAttempts, m.messages, m.seconds, m.duplicates)
+	reg.MustRegister(m.headAttempts, m.messages, m.seconds, m.duplicates, m.loops)
 	return m
 }
 
@@ -52,6 +56,10 @@ func (h *Head) tell(ctx context.Context, r run, took time.Duration) {
 		h.metrics.messages.WithLabelValues(string(j.verdict.State), string(j.verdict.Class), kind).Inc()
 		if j.reuse != message.ReuseNone {
 			h.metrics.duplicates.WithLabelValues(string(j.reuse)).Inc()
+		}
+		for _, flid := range j.outcome.Loops {
+			h.metrics.loops.Inc()
+			h.log.WarnContext(ctx, "code-share loop", "msg_id", j.row.Pos.ID, "flid", flid)
 		}
 		h.tellOne(ctx, j, kind)
 	}
