@@ -317,20 +317,7 @@ func (w *world) checkChange(t tester, c flight.Change, shown map[string]any) {
 	var fields map[string]any
 	require.NoError(t, json.Unmarshal(flight.AppendFields(nil, c, w.opt.Zone), &fields))
 	require.Equal(t, c.Op == "", len(fields) == 0)
-	for name, value := range fields {
-		ext, isExt := shown[name].(map[string]any)
-		switch {
-		case value == nil:
-			delete(shown, name)
-		case name == "ext" && isExt:
-			merge(ext, value.(map[string]any))
-			if len(ext) == 0 {
-				delete(shown, name)
-			}
-		default:
-			shown[name] = value
-		}
-	}
+	patch(shown, fields)
 	var is map[string]any
 	require.NoError(t, json.Unmarshal(flight.AppendJSON(nil, c.After, w.opt.Zone), &is))
 	for _, own := range []string{"stateVersion", "lastMessageId", "updatedAt", "operationDay", "flid"} {
@@ -340,11 +327,19 @@ func (w *world) checkChange(t tester, c flight.Change, shown map[string]any) {
 	require.Equal(t, is, shown)
 }
 
-func merge(into, patch map[string]any) {
-	for name, value := range patch {
-		if value == nil {
+// patch does to a flight's JSON what the fields of an event say: null takes away, also inside ext, which goes with its last
+// name.
+func patch(into, fields map[string]any) {
+	for name, value := range fields {
+		ext, isExt := into[name].(map[string]any)
+		switch {
+		case value == nil:
 			delete(into, name)
-		} else {
+		case name == "ext" && isExt:
+			if patch(ext, value.(map[string]any)); len(ext) == 0 {
+				delete(into, name)
+			}
+		default:
 			into[name] = value
 		}
 	}
