@@ -18,6 +18,7 @@ type Metrics struct {
 	seconds      prometheus.Histogram
 	duplicates   *prometheus.CounterVec
 	loops        prometheus.Counter
+	unmatched    *prometheus.CounterVec
 }
 
 // NewMetrics makes and registers them.
@@ -39,8 +40,11 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		loops: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "msgx_codeshare_loops_total", Help: "Flights that were made children of themselves, over one master or several: they are not published while it lasts.",
 		}),
+		unmatched: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "msgx_answers_unmatched_total", Help: "Answers that came late, twice or unasked and were not applied, by kind.",
+		}, []string{"kind"}),
 	}
-	reg.MustRegister(m.headAttempts, m.messages, m.seconds, m.duplicates, m.loops)
+	reg.MustRegister(m.headAttempts, m.messages, m.seconds, m.duplicates, m.loops, m.unmatched)
 	return m
 }
 
@@ -60,6 +64,9 @@ func (h *Head) tell(ctx context.Context, r run, took time.Duration) {
 		for _, flid := range j.outcome.Loops {
 			h.metrics.loops.Inc()
 			h.log.WarnContext(ctx, "code-share loop", "msg_id", j.row.Pos.ID, "flid", flid)
+		}
+		if j.skip == unmatchedResp {
+			h.metrics.unmatched.WithLabelValues(kind).Inc()
 		}
 		h.tellOne(ctx, j, kind)
 	}
@@ -94,6 +101,9 @@ func (h *Head) tellOne(ctx context.Context, j judged, kind string) {
 	}
 	if j.skip != "" {
 		attrs = append(attrs, slog.String("skip_reason", j.skip))
+	}
+	if j.note != nil {
+		attrs = append(attrs, slog.String("why", fault.Text(j.note)))
 	}
 	if j.err != nil {
 		attrs = append(attrs, slog.String("class", string(fault.Of(j.err))), slog.String("error", fault.Text(j.err)))
