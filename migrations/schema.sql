@@ -382,7 +382,7 @@ CREATE TABLE public.pipeline_lease (
     holder text DEFAULT ''::text NOT NULL,
     heartbeat_at timestamp with time zone NOT NULL,
     CONSTRAINT pipeline_lease_epoch_check CHECK ((epoch > 0)),
-    CONSTRAINT pipeline_lease_role_check CHECK ((role = ANY (ARRAY['poll'::text, 'head'::text, 'msg'::text, 'schd'::text, 'backfill'::text])))
+    CONSTRAINT pipeline_lease_role_check CHECK ((role = ANY (ARRAY['poll'::text, 'head'::text, 'msg'::text, 'schd'::text, 'backfill'::text, 'request'::text])))
 )
 WITH (fillfactor='10');
 
@@ -460,6 +460,28 @@ CREATE TABLE public.proc_state_hst (
     identity_reuse text
 );
 
+CREATE TABLE public.ref_batch (
+    id bigint NOT NULL,
+    rtype text NOT NULL,
+    source text NOT NULL,
+    mode text NOT NULL,
+    msg_id bigint,
+    generation integer DEFAULT 0 NOT NULL,
+    records integer NOT NULL,
+    changed integer NOT NULL,
+    removed integer NOT NULL,
+    applied_at timestamp with time zone NOT NULL,
+    CONSTRAINT ref_batch_mode_check CHECK ((mode = ANY (ARRAY['COMPLETE'::text, 'PUT'::text, 'DROP'::text]))),
+    CONSTRAINT ref_batch_source_check CHECK ((source = ANY (ARRAY['AODB'::text, 'ADMINAPI'::text, 'PIPELINE'::text])))
+);
+
+CREATE SEQUENCE public.ref_batch_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
 CREATE TABLE public.ref_master (
     rtype text NOT NULL,
     rkey text NOT NULL,
@@ -467,7 +489,23 @@ CREATE TABLE public.ref_master (
     source text NOT NULL,
     batch_id bigint NOT NULL,
     refreshed_at timestamp with time zone NOT NULL,
+    msg_id bigint DEFAULT 0 NOT NULL,
+    generation integer DEFAULT 0 NOT NULL,
     CONSTRAINT ref_master_source_check CHECK ((source = ANY (ARRAY['AODB'::text, 'ADMINAPI'::text, 'PIPELINE'::text])))
+);
+
+CREATE TABLE public.ref_set (
+    rtype text NOT NULL,
+    batch_id bigint DEFAULT 0 NOT NULL,
+    source text,
+    row_count integer DEFAULT 0 NOT NULL,
+    refreshed_at timestamp with time zone,
+    floor_generation integer DEFAULT 0 NOT NULL,
+    floor_msg_id bigint DEFAULT 0 NOT NULL,
+    validator text,
+    failed_at timestamp with time zone,
+    failure text,
+    CONSTRAINT ref_set_source_check CHECK ((source = ANY (ARRAY['AODB'::text, 'ADMINAPI'::text, 'PIPELINE'::text])))
 );
 
 CREATE TABLE public.req_track (
@@ -486,6 +524,12 @@ CREATE TABLE public.req_track (
     resp_msg_id bigint,
     match text,
     reason text,
+    body text,
+    sending_at timestamp with time zone,
+    actor text DEFAULT ''::text NOT NULL,
+    CONSTRAINT req_track_kind_check CHECK (((kind = 'RQFD-NONE'::text) OR (kind ~ '^RQRD-[A-Z]{4}$'::text))),
+    CONSTRAINT req_track_match_check CHECK ((match = ANY (ARRAY['exact'::text, 'inferred'::text, 'shadow'::text]))),
+    CONSTRAINT req_track_seqn_check CHECK (((seqn >= 1) AND (seqn <= 999999))),
     CONSTRAINT req_track_state_check CHECK ((state = ANY (ARRAY['REGISTERED'::text, 'SENT'::text, 'WAITING'::text, 'DONE'::text, 'EXPIRED'::text])))
 );
 
@@ -497,6 +541,17 @@ ALTER TABLE public.req_track ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     NO MAXVALUE
     CACHE 1
 );
+
+CREATE SEQUENCE public.req_track_seqn_seq
+    AS integer
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    MAXVALUE 999999
+    CACHE 1
+    CYCLE;
+
+ALTER SEQUENCE public.req_track_seqn_seq OWNED BY public.req_track.seqn;
 
 CREATE TABLE public.schd_snap_log (
     id bigint NOT NULL,
@@ -595,8 +650,14 @@ ALTER TABLE ONLY public.proc_state_hst
 ALTER TABLE ONLY public.proc_state
     ADD CONSTRAINT proc_state_pkey PRIMARY KEY (msg_id);
 
+ALTER TABLE ONLY public.ref_batch
+    ADD CONSTRAINT ref_batch_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY public.ref_master
     ADD CONSTRAINT ref_master_pkey PRIMARY KEY (rtype, rkey);
+
+ALTER TABLE ONLY public.ref_set
+    ADD CONSTRAINT ref_set_pkey PRIMARY KEY (rtype);
 
 ALTER TABLE ONLY public.req_track
     ADD CONSTRAINT req_track_pkey PRIMARY KEY (id);
@@ -639,6 +700,12 @@ CREATE INDEX proc_state_backfill_due_idx ON public.proc_state USING btree (backf
 CREATE INDEX proc_state_dead_idx ON public.proc_state USING btree (msg_id) WHERE (state = 'DEAD'::text);
 
 CREATE INDEX proc_state_unfinished_idx ON public.proc_state USING btree (msg_id) WHERE (state = ANY (ARRAY['PENDING'::text, 'FAILED'::text]));
+
+CREATE INDEX ref_batch_rtype_id_idx ON public.ref_batch USING btree (rtype, id);
+
+CREATE INDEX req_track_expired_idx ON public.req_track USING btree (id) WHERE (state = 'EXPIRED'::text);
+
+CREATE INDEX req_track_kind_id_idx ON public.req_track USING btree (kind, id);
 
 CREATE UNIQUE INDEX req_track_kind_open_key ON public.req_track USING btree (kind) WHERE (state = ANY (ARRAY['REGISTERED'::text, 'SENT'::text, 'WAITING'::text]));
 

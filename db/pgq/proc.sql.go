@@ -249,36 +249,6 @@ func (q *Queries) InsertSnapLog(ctx context.Context, db DBTX, arg InsertSnapLogP
 	return err
 }
 
-const openRequestSentAt = `-- name: OpenRequestSentAt :many
-SELECT id, sent_at FROM req_track WHERE kind = $1 AND state IN ('SENT', 'WAITING')
-`
-
-type OpenRequestSentAtRow struct {
-	ID     int64
-	SentAt *time.Time
-}
-
-// The open request of a kind, if its answer could have been made by then (design §9).
-func (q *Queries) OpenRequestSentAt(ctx context.Context, db DBTX, kind string) ([]OpenRequestSentAtRow, error) {
-	rows, err := db.Query(ctx, openRequestSentAt, kind)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []OpenRequestSentAtRow
-	for rows.Next() {
-		var i OpenRequestSentAtRow
-		if err := rows.Scan(&i.ID, &i.SentAt); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const rawTexts = `-- name: RawTexts :many
 SELECT msg_id, body, size_bytes FROM msg_raw WHERE generation = $1 AND msg_id = ANY($2::bigint[])
 `

@@ -62,10 +62,6 @@ ON CONFLICT (identity_key) DO UPDATE SET msg_id = excluded.msg_id, generation = 
 INSERT INTO schd_snap_log (msg_id, generation, kind, scope_start, scope_end, records, created, updated, unchanged, recv_at)
 VALUES (@msg_id, @generation, @kind, @scope_start, @scope_end, @records, @created, @updated, @unchanged, @recv_at);
 
--- name: OpenRequestSentAt :many
--- The open request of a kind, if its answer could have been made by then (design §9).
-SELECT id, sent_at FROM req_track WHERE kind = @kind AND state IN ('SENT', 'WAITING');
-
 -- name: Backlog :one
 -- What is unfinished, by proc_state_unfinished_idx; the oldest by when we took it over.
 SELECT count(*) AS unfinished, coalesce(min(p.created_at), @now)::timestamptz AS oldest

@@ -83,7 +83,7 @@ type Finished struct {
 	Reset   bool        // charged but not tried: pays nothing and stays what it was
 	Class   fault.Class // of a failure; empty otherwise
 	Root    fault.Class
-	Err     error
+	Err     error  // of a failure, or why it was skipped
 	Skip    string // skip_reason
 	Next    time.Time
 	Mark    bool // a processed mark is owed
@@ -215,21 +215,6 @@ func (s *Store) LogSnapshot(ctx context.Context, tx pgx.Tx, n Snapshot) error {
 		MsgID: n.Pos.ID, Generation: n.Pos.Generation, Kind: string(n.Kind), ScopeStart: timeOrNil(n.From), ScopeEnd: timeOrNil(n.To),
 		Records: int32(n.Records), Created: int32(n.Created), Updated: int32(n.Updated), Unchanged: int32(n.Unchanged), RecvAt: n.ReceivedAt,
 	}))
-}
-
-// RequestOpen says whether a request of the kind waits for an answer that could have been made at dttm: answers made
-// before it was sent are late (design §9; compared at second resolution, contract §8.18).
-func (s *Store) RequestOpen(ctx context.Context, q db.Querier, kind string, dttm time.Time) (bool, error) {
-	rows, err := s.q.OpenRequestSentAt(ctx, q, kind)
-	if err != nil {
-		return false, fmt.Errorf("look for the open request %s: %w", kind, db.Classify(err))
-	}
-	for _, r := range rows {
-		if r.SentAt != nil && !dttm.Before(r.SentAt.Truncate(time.Second)) {
-			return true, nil
-		}
-	}
-	return false, nil
 }
 
 func byteaText(b []byte) string { return `\x` + hex.EncodeToString(b) }

@@ -19,10 +19,11 @@ import (
 
 // run is a batch that was judged: what one transaction commits.
 type run struct {
-	judged []judged
-	saves  []store.Save
-	deeds  []store.Deed
-	events []outbox.Event
+	judged  []judged
+	saves   []store.Save
+	deeds   []store.Deed
+	events  []outbox.Event
+	answers []store.Answer // only of messages that succeeded
 }
 
 // commit judges the batch and stores everything it does in one transaction under PIPELINE_LOCK (O2, O6). The flights are
@@ -53,7 +54,6 @@ func (h *Head) seat(ctx context.Context, tx pgx.Tx, msgs []input, now time.Time)
 	var (
 		decoded []sis.Message
 		keys    []string
-		answers = map[answer]bool{} // whether its request is open
 	)
 	for _, m := range msgs {
 		if !hasMeta(m.msg) || m.msg.Ignored != "" {
@@ -72,31 +72,20 @@ func (h *Head) seat(ctx context.Context, tx pgx.Tx, msgs []input, now time.Time)
 	if err != nil {
 		return nil, err
 	}
-	for _, m := range decoded {
-		if a := answerOf(m); a.request != "" {
-			if answers[a], err = h.store.RequestOpen(ctx, tx, string(a.request), a.dttm); err != nil {
-				return nil, err
-			}
-		}
+	asked, err := h.asked(ctx, tx, decoded)
+	if err != nil {
+		return nil, err
 	}
-	return &judge{
-		config: h.config, set: flight.NewSet(flights...), ids: ids, rebound: map[string]bool{}, now: now,
-		answered: func(m sis.Message) bool { return h.config.Shadow || answers[answerOf(m)] },
-	}, nil
+	return &judge{config: h.config, set: flight.NewSet(flights...), ids: ids, rebound: map[string]bool{}, now: now, asked: asked}, nil
 }
-
-// answer is what decides whether a message answers an open request: its kind of request, and when it was made.
-type answer struct {
-	request message.Kind
-	dttm    time.Time
-}
-
-func answerOf(m sis.Message) answer { return answer{request: m.Spec.Answers, dttm: m.Meta.DTTM} }
 
 // gather makes one save a flight, in its last state, its history, and the batch's events; of schd only the newest a flight.
 func (r *run) gather(c Config) {
 	at := map[int64]int{} // FLID -> index in saves
 	for _, j := range r.judged {
+		if j.answers != nil && j.verdict.State == message.Succeeded {
+			r.answers = append(r.answers, *j.answers)
+		}
 		for _, ch := range j.outcome.Changes {
 			i, ok := at[ch.After.FLID]
 			if !ok {
@@ -186,6 +175,11 @@ func (h *Head) saveMessages(ctx context.Context, tx pgx.Tx, r run, g *judge, now
 	}
 	if len(bind) > 0 {
 		if err := h.store.Bind(ctx, tx, bind, now); err != nil {
+			return err
+		}
+	}
+	if len(r.answers) > 0 {
+		if err := h.store.AnswerRequests(ctx, tx, r.answers, now); err != nil {
 			return err
 		}
 	}
