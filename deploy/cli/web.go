@@ -36,7 +36,7 @@ type starter interface {
 // web makes the HTTP part.
 func (n *node) web(client *workers.Client) (*web, error) {
 	w := &web{health: health.New(time.Now, n.probes()...)}
-	operations := &ops.API{Pool: n.pool, Store: n.store, Waker: n.waker, Now: time.Now}
+	operations := &ops.API{Pool: n.pool, Store: n.store, Waker: n.waker, Keeper: n.keeper, Now: time.Now}
 	page, err := console.New(console.Deps{
 		Service: n.config.ServiceName, Version: n.build.Version, Report: w.health.Report, Summary: operations.Read, Now: time.Now,
 	})

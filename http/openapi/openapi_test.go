@@ -38,6 +38,7 @@ import (
 	"msgexchange/http/health"
 	"msgexchange/http/ops"
 	"msgexchange/http/server"
+	"msgexchange/jobs"
 	"msgexchange/jobs/flight"
 	"msgexchange/jobs/message"
 	"msgexchange/jobs/sis"
@@ -55,6 +56,14 @@ func (mailbox) Insert(_ context.Context, text string, _ time.Time) (int64, error
 	return 7, nil
 }
 
+// idle wakes nobody, and has the task archive.
+type idle struct{}
+
+func (idle) Wake(context.Context, pgx.Tx, ...jobs.Role) error     { return nil }
+func (idle) Ring(...jobs.Role)                                    {}
+func (idle) Names() []string                                      { return []string{"archive"} }
+func (idle) Order(context.Context, pgx.Tx, string) (int64, error) { return 7, nil }
+
 func now() time.Time { return time.Date(2026, 11, 30, 4, 0, 0, 0, time.UTC) }
 
 // serve is the whole surface over a real database with a little of everything.
@@ -62,7 +71,7 @@ func serve(t *testing.T, pool *pgxpool.Pool, change func(*server.Config)) http.H
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	st := store.New(time.FixedZone("CST", 8*60*60))
-	api := &ops.API{Pool: pool, Store: st, Now: now}
+	api := &ops.API{Pool: pool, Store: st, Now: now, Waker: idle{}, Keeper: idle{}}
 	ready := health.New(now, health.Probe{Name: "postgres", Critical: true})
 	page, err := console.New(console.Deps{Service: "msgexchangeapi", Version: "test", Report: ready.Report, Summary: api.Read, Now: now})
 	require.NoError(t, err)
@@ -95,6 +104,7 @@ func fill(t *testing.T, pool *pgxpool.Pool) {
 			return err
 		}
 		_, err := tx.Exec(t.Context(), `
+			INSERT INTO periodic_run (name, due_up_to, report) VALUES ('archive', now(), '{"counts":{"messages":1}}');
 			INSERT INTO inbox_cursor (lane, updated_at) VALUES ('default', now());
 			INSERT INTO pipeline_lease (lane, role, heartbeat_at) VALUES ('default', 'head', now());
 			INSERT INTO proc_state (msg_id, state, created_at, updated_at, finished_at) VALUES (1, 'SUCCEEDED', now(), now(), now());
@@ -191,6 +201,11 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		{"GET", "/ops/messages/2", inside, "", nil, 404},
 		{"GET", "/ops/events?limit=1", inside, "", nil, 200},
 		{"GET", "/ops/events", inside, "", nil, 200},
+		{"GET", "/ops/maintenance", inside, "", nil, 200},
+		{"POST", "/ops/maintenance/archive", inside, `{"reason":"x"}`, operator, 202},
+		{"POST", "/ops/maintenance/nothing", inside, `{"reason":"x"}`, operator, 404},
+		{"POST", "/ops/maintenance/archive", inside, `{}`, operator, 400},
+		{"POST", "/ops/maintenance/archive", inside, `{"reason":"x"}`, nil, 401},
 		{"GET", "/ops/audit", inside, "", operator, 200},
 		{"GET", "/ops/audit?limit=x", inside, "", operator, 400},
 		{"GET", "/ops/audit", inside, "", nil, 401},

@@ -24,8 +24,11 @@ import (
 type API struct {
 	Pool  *pgxpool.Pool
 	Store *store.Store
-	Waker Waker // for orders only
 	Now   func() time.Time
+
+	// For orders only:
+	Waker  Waker
+	Keeper Keeper
 }
 
 // Rows of a page.

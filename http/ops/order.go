@@ -83,7 +83,9 @@ type Waker interface {
 
 // Orders are the actions by path: each a POST, for operators only.
 func (a *API) Orders() map[string]func(*gin.Context) error {
-	return map[string]func(*gin.Context) error{}
+	return map[string]func(*gin.Context) error{
+		"/ops/maintenance/:task": a.Maintain,
+	}
 }
 
 // serve reads an order, has it carried out and answers with status. It is all an endpoint of an action consists of:

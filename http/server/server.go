@@ -59,6 +59,7 @@ type Ops interface {
 	Message(c *gin.Context) error
 	Events(c *gin.Context) error
 	Audit(c *gin.Context) error
+	Maintenance(c *gin.Context) error
 	// Orders are the actions by path, each a POST.
 	Orders() map[string]func(*gin.Context) error
 }
