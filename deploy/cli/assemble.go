@@ -35,6 +35,7 @@ import (
 	"msgexchange/workers/kafka"
 	"msgexchange/workers/maintenance"
 	"msgexchange/workers/poll"
+	"msgexchange/workers/request"
 )
 
 // node is everything one process is made of. It is built once, from the outside in, and closed in the other order.
@@ -55,6 +56,7 @@ type node struct {
 	roles   map[jobs.Role]drain.Role
 	jobs    *workers.Client // inserts only
 	keeper  *maintenance.Keeper
+	desk    *request.Desk
 
 	closers []func()
 }
@@ -157,7 +159,7 @@ func (n *node) openKafka(context.Context) error {
 	return nil
 }
 
-// makeRoles puts the five roles together. All of them, whatever this pod works: its watcher asks each what is pending.
+// makeRoles puts the roles together. All of them, whatever this pod works: its watcher asks each what is pending.
 func (n *node) makeRoles(context.Context) error {
 	delivery, err := deliver.NewMetrics(n.metrics)
 	if err != nil {
@@ -173,6 +175,7 @@ func (n *node) makeRoles(context.Context) error {
 		jobs.RoleMsg:      deliver.NewMsg(deliver.Config{Batch: n.config.Delivery.Batch}, sending(n.msg)),
 		jobs.RoleSchd:     deliver.NewSchd(deliver.SchdConfig{FlushPeriod: n.config.Schd.FlushPeriod, FlushLimit: n.config.Schd.FlushLimit}, sending(n.schd)),
 		jobs.RoleBackfill: n.backfiller(),
+		jobs.RoleRequest:  n.requester(),
 	}
 	return nil
 }
@@ -270,7 +273,7 @@ type duties struct {
 func parseRoles(names []string) (d duties, err error) {
 	byName := map[string][]jobs.Role{
 		"all": jobs.AllRoles(), "http": nil, "poll": {jobs.RolePoll}, "head": {jobs.RoleHead}, "deliver": {jobs.RoleMsg, jobs.RoleSchd},
-		"backfill": {jobs.RoleBackfill}, "request": nil, "maintenance": nil,
+		"backfill": {jobs.RoleBackfill}, "request": {jobs.RoleRequest}, "maintenance": nil,
 	}
 	var errs []error
 	for _, name := range names {

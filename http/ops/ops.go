@@ -29,6 +29,8 @@ type API struct {
 	// For orders only:
 	Waker  Waker
 	Keeper Keeper
+	// Asking is for orders about requests.
+	Asking Asking
 }
 
 // Rows of a page.

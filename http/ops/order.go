@@ -85,6 +85,7 @@ type Waker interface {
 func (a *API) Orders() map[string]func(*gin.Context) error {
 	return map[string]func(*gin.Context) error{
 		"/ops/maintenance/:task": a.Maintain,
+		"/ops/requests":          func(c *gin.Context) error { return serve(a, c, http.StatusAccepted, "requests", a.makeRequest) },
 	}
 }
 
