@@ -97,6 +97,9 @@ func (n *node) openPostgres(ctx context.Context) error {
 	n.pool = pool
 	n.closers = append(n.closers, func() { within(closeTimeout, pool.Close) })
 	n.metrics.MustRegister(pgxpoolprometheus.NewCollector(pool, nil))
+	if _, err := db.CheckServer(ctx, pool); err != nil {
+		return err
+	}
 	ok, detail, err := db.SchemaCurrent(ctx, pool)
 	if err != nil {
 		return err

@@ -40,6 +40,7 @@ import (
 	"msgexchange/http/server"
 	"msgexchange/jobs"
 	"msgexchange/jobs/flight"
+	"msgexchange/jobs/inbox"
 	"msgexchange/jobs/message"
 	asking "msgexchange/jobs/request"
 	"msgexchange/jobs/sis"
@@ -55,6 +56,25 @@ func (mailbox) Insert(_ context.Context, text string, _ time.Time) (int64, error
 		return 0, errors.New("refused")
 	}
 	return 7, nil
+}
+
+// lane is busy when told so by the watermark.
+type lane struct{}
+
+func (lane) Look(_ context.Context, from inbox.Cutover) (inbox.Start, error) {
+	return inbox.Start{From: from}, nil
+}
+
+func (lane) Reseed(_ context.Context, _ pgx.Tx, start inbox.Start) (store.Closed, error) {
+	if start.From == "7" {
+		return store.Closed{}, store.ErrUnfinished
+	}
+	return store.Closed{Generation: 1, Archived: 3}, nil
+}
+
+// jsonOf adds the media type to headers.
+func jsonOf(headers []string) []string {
+	return append([]string{"Content-Type", "application/json"}, headers...)
 }
 
 // requests registers nothing but schedules; those of 1999 do not get into the mailbox.
@@ -92,7 +112,7 @@ func serve(t *testing.T, pool *pgxpool.Pool, change func(*server.Config)) http.H
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	st := store.New(time.FixedZone("CST", 8*60*60))
-	api := &ops.API{Pool: pool, Store: st, Now: now, Waker: asleep{}, Keeper: asleep{}, Asking: ops.Asking{Requests: requests{}, Zone: time.UTC}}
+	api := &ops.API{Pool: pool, Store: st, Now: now, Waker: asleep{}, Keeper: asleep{}, Lane: lane{}, Asking: ops.Asking{Requests: requests{}, Zone: time.UTC}}
 	ready := health.New(now, health.Probe{Name: "postgres", Critical: true})
 	page, err := console.New(console.Deps{Service: "msgexchangeapi", Version: "test", Report: ready.Report, Summary: api.Read, Now: now})
 	require.NoError(t, err)
@@ -255,6 +275,13 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		{"GET", "/ops/audit", inside, "", operator, 200},
 		{"GET", "/ops/audit?limit=x", inside, "", operator, 400},
 		{"GET", "/ops/audit", inside, "", nil, 401},
+		{"POST", "/ops/backfill/resume", inside, `{"ids":[1,99],"reason":"INC-7"}`, jsonOf(operator), 200},
+		{"POST", "/ops/backfill/resume", inside, `{"ids":[],"reason":"INC-7"}`, jsonOf(operator), 400},
+		{"POST", "/ops/backfill/resume", inside, `{"ids":[1],"reason":"INC-7"}`, jsonOf(nil), 401},
+		{"POST", "/ops/lane/reseed", inside, `{"watermark":"first","reason":"INC-7"}`, jsonOf(operator), 400},
+		{"POST", "/ops/lane/reseed", inside, `{"watermark":"7","reason":"INC-7"}`, jsonOf(operator), 409},
+		{"POST", "/ops/lane/reseed", inside, `{"watermark":"min","reason":"INC-7","dryRun":true}`, jsonOf(operator), 200},
+		{"POST", "/ops/lane/reseed", inside, `{"watermark":"min","reason":"INC-7"}`, jsonOf(nil), 401},
 		{"GET", "/healthz", outside, "", nil, 200},
 		{"GET", "/readyz", inside, "", nil, 503},
 		{"GET", "/readyz", outside, "", nil, 401},

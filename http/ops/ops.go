@@ -29,6 +29,7 @@ type API struct {
 	// For orders only:
 	Waker  Waker
 	Keeper Keeper
+	Lane   Reseeder
 	// Asking is for orders about requests.
 	Asking Asking
 }

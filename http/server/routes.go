@@ -59,7 +59,7 @@ func (s *Server) routes() ([]route, error) {
 		{method: http.MethodGet, path: "/ops/audit", need: access.Operator, fail: problem.Write, do: d.Ops.Audit},
 	}
 	for path, do := range d.Ops.Orders() {
-		routes = append(routes, route{method: http.MethodPost, path: path, need: access.Operator, fail: problem.Write, do: do})
+		routes = append(routes, route{method: http.MethodPost, path: path, need: access.Operator, fail: problem.Write, do: do, long: true})
 	}
 	if d.Jobs != nil {
 		routes = append(routes, jobRoutes(d.Jobs)...)
