@@ -75,12 +75,13 @@ fmt: ## format
 	$(GOLANGCI_LINT) fmt -c .ci/golangci.yml
 
 .PHONY: generate
-generate: ## write everything that is generated: SQL code, schema, wire catalogue, table of keys
+generate: ## write everything that is generated: SQL code, schema, wire catalogue, record schemas, table of keys
 	@deploy/setup/servers.sh postgres
 	$(GO) test ./db -run upDownUp -update
 	cd db && $(SQLC) generate
 	cksum $(SQLC_FILES) > db/generated.cksum
 	$(GO) test ./jobs/sis -run CataloguePage -update
+	$(GO) test ./jobs/outbox -run 'Schemas$$' -update
 	$(GO) test ./deploy/config -run KeyTable -update
 
 .PHONY: verify
