@@ -71,8 +71,8 @@ test-fuzz: ## fuzz every target of the core for FUZZTIME (60s) each; its seeds a
 	done
 
 .PHONY: setup
-setup: ## get PostgreSQL and MariaDB for the tests if they are missing
-	@deploy/setup/servers.sh postgres mariadb cc
+setup: ## get PostgreSQL, MariaDB and promtool for the tests if they are missing
+	@deploy/setup/servers.sh postgres mariadb cc promtool
 
 .PHONY: lint
 lint: ## check style, imports and shape
@@ -92,6 +92,7 @@ generate: ## write everything that is generated: SQL code, schema, wire catalogu
 	$(GO) test ./jobs/sis -run CataloguePage -update
 	$(GO) test ./jobs/outbox -run 'Schemas$$' -update
 	$(GO) test ./deploy/config -run KeyTable -update
+	$(GO) test ./deploy/alerts -run LogEvents -update
 
 .PHONY: verify
 verify: ## check that the SQL code is fresh, without building sqlc; the tests check the rest

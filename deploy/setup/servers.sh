@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Makes sure that PostgreSQL and, when asked, MariaDB are on this machine. It starts nothing: db/dbserver does, privately.
 #
-#   deploy/setup/servers.sh [postgres] [mariadb] [cc]      cc: the C compiler that go test -race needs
+#   deploy/setup/servers.sh [postgres] [mariadb] [cc] [promtool]
+#
+# cc is the C compiler that go test -race needs, promtool what tests the alert rules.
 #
 # What is found is left alone. What is missing is installed from the system's packages as root, or unpacked by an ordinary
 # user into root/ of the cache (${XDG_CACHE_HOME:-$HOME/.cache}/msgexchange or $MSGX_CACHE), where db/dbserver looks too. Otherwise: one sentence, exit 1.
@@ -24,6 +26,7 @@ found() {
 		/opt/homebrew/opt/postgresql*/bin/postgres /usr/local/opt/postgresql*/bin/postgres "$(command -v postgres || true)" ;;
 	mariadb) set -- "$root"/usr/sbin/mariadbd /usr/sbin/mariadbd /usr/sbin/mysqld \
 		/opt/homebrew/opt/mariadb*/bin/mariadbd /usr/local/opt/mariadb*/bin/mariadbd "$(command -v mariadbd || true)" ;;
+	promtool) set -- "$root"/usr/bin/promtool "$(command -v promtool || true)" ;;
 	cc) set -- "$(command -v cc || command -v gcc || true)" ;;
 	*) fail "unknown server $1" ;;
 	esac
@@ -37,6 +40,7 @@ packages() {
 	postgres) echo postgresql ;;
 	mariadb) echo mariadb-server ;;
 	cc) echo gcc libc6-dev ;;
+	promtool) echo prometheus ;;
 	esac
 }
 
@@ -77,6 +81,10 @@ for server; do
 	if found "$server"; then continue; fi
 	if [ "$server" = cc ] && [ "$(id -u)" != 0 ]; then
 		say "no C compiler found: tests will run without the race detector"
+		continue
+	fi
+	if [ "$server" = promtool ] && ! command -v apt-get >/dev/null; then
+		say "no promtool found: the alert rules' own tests will not run"
 		continue
 	fi
 	missing+=("$server")
