@@ -96,7 +96,7 @@ func anchors(t *testing.T, text string) {
 	t.Helper()
 	there := map[string]bool{}
 	for _, h := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(text, -1) {
-		there[strings.ReplaceAll(strings.ToLower(h[1]), " ", "-")] = true
+		there[strings.NewReplacer(" ", "-", ".", "", ",", "").Replace(strings.ToLower(h[1]))] = true
 	}
 	for _, a := range regexp.MustCompile(`\]\(#([^)]+)\)`).FindAllStringSubmatch(text, -1) {
 		require.True(t, there[a[1]], "there is no place #%s", a[1])
