@@ -2,9 +2,11 @@
 
 GOLANGCI_LINT_VERSION := v2.15.0
 SQLC_VERSION          := v1.31.1
+KUSTOMIZE_VERSION     := v5.8.1
 
 GO            ?= go
 GOLANGCI_LINT ?= $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
+KUSTOMIZE     ?= $(GO) run sigs.k8s.io/kustomize/kustomize/v5@$(KUSTOMIZE_VERSION)
 SQLC          ?= $(GO) run github.com/sqlc-dev/sqlc/cmd/sqlc@$(SQLC_VERSION)
 
 VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
@@ -75,9 +77,17 @@ setup: ## get PostgreSQL, MariaDB and promtool for the tests if they are missing
 	@deploy/setup/servers.sh postgres mariadb cc promtool
 
 .PHONY: lint
-lint: ## check style, imports and shape
+lint: ## check style, imports, shape and manifests
 	$(GOLANGCI_LINT) run --allow-parallel-runners -c .ci/golangci.yml
 	.ci/shape
+	$(GO) test ./deploy/k8s
+
+.PHONY: manifests
+manifests: ## build the Kubernetes manifests of every overlay into bin/manifests
+	@mkdir -p bin/manifests
+	for overlay in deploy/k8s/overlays/*/; do \
+		$(KUSTOMIZE) build $$overlay > bin/manifests/$$(basename $$overlay).yaml || exit 1; \
+	done
 
 .PHONY: fmt
 fmt: ## format
