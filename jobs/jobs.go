@@ -19,10 +19,13 @@ const (
 	RoleMsg      Role = "msg"      // outbox -> topic msg
 	RoleSchd     Role = "schd"     // outbox -> topic schd
 	RoleBackfill Role = "backfill" // processed marks -> mailbox
+	RoleRequest  Role = "request"  // requests -> COUTMSGS, and their ends
 )
 
-// AllRoles lists the roles in the order in which a message meets them.
-func AllRoles() []Role { return []Role{RolePoll, RoleHead, RoleMsg, RoleSchd, RoleBackfill} }
+// AllRoles lists the roles in the order in which a message meets them; the last one brings messages about.
+func AllRoles() []Role {
+	return []Role{RolePoll, RoleHead, RoleMsg, RoleSchd, RoleBackfill, RoleRequest}
+}
 
 // Wake is what all drain jobs carry: whose work, and under which fencing epoch. A job of an epoch that is over does nothing.
 type Wake struct {
@@ -58,12 +61,16 @@ type FlushSchd struct{ Wake }
 // Backfill writes the processed marks owed (design §8).
 type Backfill struct{ Wake }
 
+// SendRequest sends requests to the airport's database and gives up those nobody answers (design §9).
+type SendRequest struct{ Wake }
+
 // The kinds, as stored in river_job; never renamed without an alias.
 func (PollInbox) Kind() string   { return "poll_inbox" }
 func (ProcessHead) Kind() string { return "process_head" }
 func (DeliverMsg) Kind() string  { return "deliver_msg" }
 func (FlushSchd) Kind() string   { return "flush_schd" }
 func (Backfill) Kind() string    { return "backfill" }
+func (SendRequest) Kind() string { return "send_request" }
 
 // The role under whose lease each kind runs.
 func (PollInbox) Role() Role   { return RolePoll }
@@ -71,6 +78,7 @@ func (ProcessHead) Role() Role { return RoleHead }
 func (DeliverMsg) Role() Role  { return RoleMsg }
 func (FlushSchd) Role() Role   { return RoleSchd }
 func (Backfill) Role() Role    { return RoleBackfill }
+func (SendRequest) Role() Role { return RoleRequest }
 
 // Insert options: one open job per lane and epoch on the role's own queue.
 func (PollInbox) InsertOpts() river.InsertOpts   { return drainOpts(RolePoll) }
@@ -78,6 +86,7 @@ func (ProcessHead) InsertOpts() river.InsertOpts { return drainOpts(RoleHead) }
 func (DeliverMsg) InsertOpts() river.InsertOpts  { return drainOpts(RoleMsg) }
 func (FlushSchd) InsertOpts() river.InsertOpts   { return drainOpts(RoleSchd) }
 func (Backfill) InsertOpts() river.InsertOpts    { return drainOpts(RoleBackfill) }
+func (SendRequest) InsertOpts() river.InsertOpts { return drainOpts(RoleRequest) }
 
 // maxAttempts lets a wake-up come back through long outages; truth is in the tables, so being discarded loses nothing either.
 const maxAttempts = 1000
@@ -109,6 +118,8 @@ func For(r Role, w Wake) river.JobArgs {
 		return FlushSchd{w}
 	case RoleBackfill:
 		return Backfill{w}
+	case RoleRequest:
+		return SendRequest{w}
 	}
 	panic("jobs: no such role: " + string(r)) // a programming error: roles are a closed set
 }

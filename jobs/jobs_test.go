@@ -25,6 +25,7 @@ func kinds() map[string]jobs.Role {
 		"deliver_msg":  jobs.RoleMsg,
 		"flush_schd":   jobs.RoleSchd,
 		"backfill":     jobs.RoleBackfill,
+		"send_request": jobs.RoleRequest,
 	}
 }
 
@@ -91,6 +92,8 @@ func decode(t *testing.T, role jobs.Role, b []byte) river.JobArgs {
 		return into[jobs.FlushSchd](t, b)
 	case jobs.RoleBackfill:
 		return into[jobs.Backfill](t, b)
+	case jobs.RoleRequest:
+		return into[jobs.SendRequest](t, b)
 	}
 	require.Fail(t, "no such role", "%s", role)
 	return nil

@@ -17,6 +17,30 @@ CREATE TABLE public.flight_abtm (
     aotm timestamp with time zone NOT NULL
 );
 
+CREATE TABLE public.flight_change (
+    flid bigint NOT NULL,
+    change_id bigint NOT NULL,
+    msg_id bigint NOT NULL,
+    generation integer DEFAULT 0 NOT NULL,
+    kind text NOT NULL,
+    change text,
+    state_version bigint NOT NULL,
+    dttm timestamp with time zone NOT NULL,
+    before json NOT NULL,
+    fields json NOT NULL,
+    changed_at timestamp with time zone NOT NULL,
+    CONSTRAINT flight_change_change_check CHECK ((change = ANY (ARRAY['CREATE'::text, 'UPDATE'::text, 'DELETE'::text])))
+);
+
+ALTER TABLE public.flight_change ALTER COLUMN change_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.flight_change_change_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 CREATE TABLE public.flight_chdt (
     flid bigint NOT NULL,
     chno smallint NOT NULL,
@@ -370,7 +394,7 @@ CREATE TABLE public.pipeline_lease (
     holder text DEFAULT ''::text NOT NULL,
     heartbeat_at timestamp with time zone NOT NULL,
     CONSTRAINT pipeline_lease_epoch_check CHECK ((epoch > 0)),
-    CONSTRAINT pipeline_lease_role_check CHECK ((role = ANY (ARRAY['poll'::text, 'head'::text, 'msg'::text, 'schd'::text, 'backfill'::text])))
+    CONSTRAINT pipeline_lease_role_check CHECK ((role = ANY (ARRAY['poll'::text, 'head'::text, 'msg'::text, 'schd'::text, 'backfill'::text, 'request'::text])))
 )
 WITH (fillfactor='10');
 
@@ -404,8 +428,10 @@ CREATE TABLE public.proc_state (
     backfill_abandoned_at timestamp with time zone,
     backfill_abandoned_reason text,
     replay_count integer DEFAULT 0 NOT NULL,
+    identity_reuse text,
     CONSTRAINT proc_state_error_class_check CHECK ((error_class = ANY (ARRAY['MALFORMED'::text, 'PROTOCOL'::text, 'CODEC_ERROR'::text, 'UNSUPPORTED'::text, 'INFRA'::text, 'EXHAUSTED'::text]))),
     CONSTRAINT proc_state_finished_check CHECK (((state = ANY (ARRAY['SUCCEEDED'::text, 'SKIPPED'::text, 'DEAD'::text])) = (finished_at IS NOT NULL))),
+    CONSTRAINT proc_state_identity_reuse_check CHECK ((identity_reuse = ANY (ARRAY['duplicate'::text, 'content'::text, 'processed'::text, 'wrapped'::text]))),
     CONSTRAINT proc_state_mark_check CHECK (((state = ANY (ARRAY['SUCCEEDED'::text, 'SKIPPED'::text, 'DEAD'::text])) OR ((backfill_next_at IS NULL) AND (backfill_at IS NULL)))),
     CONSTRAINT proc_state_root_error_class_check CHECK ((root_error_class = ANY (ARRAY['MALFORMED'::text, 'PROTOCOL'::text, 'CODEC_ERROR'::text, 'UNSUPPORTED'::text, 'INFRA'::text, 'EXHAUSTED'::text]))),
     CONSTRAINT proc_state_state_check CHECK ((state = ANY (ARRAY['PENDING'::text, 'FAILED'::text, 'SUCCEEDED'::text, 'SKIPPED'::text, 'DEAD'::text])))
@@ -442,8 +468,31 @@ CREATE TABLE public.proc_state_hst (
     backfill_abandoned_at timestamp with time zone,
     backfill_abandoned_reason text,
     replay_count integer DEFAULT 0 NOT NULL,
-    archived_at timestamp with time zone NOT NULL
+    archived_at timestamp with time zone NOT NULL,
+    identity_reuse text
 );
+
+CREATE TABLE public.ref_batch (
+    id bigint NOT NULL,
+    rtype text NOT NULL,
+    source text NOT NULL,
+    mode text NOT NULL,
+    msg_id bigint,
+    generation integer DEFAULT 0 NOT NULL,
+    records integer NOT NULL,
+    changed integer NOT NULL,
+    removed integer NOT NULL,
+    applied_at timestamp with time zone NOT NULL,
+    CONSTRAINT ref_batch_mode_check CHECK ((mode = ANY (ARRAY['COMPLETE'::text, 'PUT'::text, 'DROP'::text]))),
+    CONSTRAINT ref_batch_source_check CHECK ((source = ANY (ARRAY['AODB'::text, 'ADMINAPI'::text, 'PIPELINE'::text])))
+);
+
+CREATE SEQUENCE public.ref_batch_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
 
 CREATE TABLE public.ref_master (
     rtype text NOT NULL,
@@ -452,7 +501,23 @@ CREATE TABLE public.ref_master (
     source text NOT NULL,
     batch_id bigint NOT NULL,
     refreshed_at timestamp with time zone NOT NULL,
+    msg_id bigint DEFAULT 0 NOT NULL,
+    generation integer DEFAULT 0 NOT NULL,
     CONSTRAINT ref_master_source_check CHECK ((source = ANY (ARRAY['AODB'::text, 'ADMINAPI'::text, 'PIPELINE'::text])))
+);
+
+CREATE TABLE public.ref_set (
+    rtype text NOT NULL,
+    batch_id bigint DEFAULT 0 NOT NULL,
+    source text,
+    row_count integer DEFAULT 0 NOT NULL,
+    refreshed_at timestamp with time zone,
+    floor_generation integer DEFAULT 0 NOT NULL,
+    floor_msg_id bigint DEFAULT 0 NOT NULL,
+    validator text,
+    failed_at timestamp with time zone,
+    failure text,
+    CONSTRAINT ref_set_source_check CHECK ((source = ANY (ARRAY['AODB'::text, 'ADMINAPI'::text, 'PIPELINE'::text])))
 );
 
 CREATE TABLE public.req_track (
@@ -471,6 +536,12 @@ CREATE TABLE public.req_track (
     resp_msg_id bigint,
     match text,
     reason text,
+    body text,
+    sending_at timestamp with time zone,
+    actor text DEFAULT ''::text NOT NULL,
+    CONSTRAINT req_track_kind_check CHECK (((kind = 'RQFD-NONE'::text) OR (kind ~ '^RQRD-[A-Z]{4}$'::text))),
+    CONSTRAINT req_track_match_check CHECK ((match = ANY (ARRAY['exact'::text, 'inferred'::text, 'shadow'::text]))),
+    CONSTRAINT req_track_seqn_check CHECK (((seqn >= 1) AND (seqn <= 999999))),
     CONSTRAINT req_track_state_check CHECK ((state = ANY (ARRAY['REGISTERED'::text, 'SENT'::text, 'WAITING'::text, 'DONE'::text, 'EXPIRED'::text])))
 );
 
@@ -482,6 +553,17 @@ ALTER TABLE public.req_track ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     NO MAXVALUE
     CACHE 1
 );
+
+CREATE SEQUENCE public.req_track_seqn_seq
+    AS integer
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    MAXVALUE 999999
+    CACHE 1
+    CYCLE;
+
+ALTER SEQUENCE public.req_track_seqn_seq OWNED BY public.req_track.seqn;
 
 CREATE TABLE public.schd_snap_log (
     id bigint NOT NULL,
@@ -513,6 +595,9 @@ ALTER TABLE ONLY public.delivery_term
 
 ALTER TABLE ONLY public.flight_abtm
     ADD CONSTRAINT flight_abtm_pkey PRIMARY KEY (flid, asno);
+
+ALTER TABLE ONLY public.flight_change
+    ADD CONSTRAINT flight_change_pkey PRIMARY KEY (flid, change_id);
 
 ALTER TABLE ONLY public.flight_chdt
     ADD CONSTRAINT flight_chdt_pkey PRIMARY KEY (flid, chno);
@@ -580,14 +665,22 @@ ALTER TABLE ONLY public.proc_state_hst
 ALTER TABLE ONLY public.proc_state
     ADD CONSTRAINT proc_state_pkey PRIMARY KEY (msg_id);
 
+ALTER TABLE ONLY public.ref_batch
+    ADD CONSTRAINT ref_batch_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY public.ref_master
     ADD CONSTRAINT ref_master_pkey PRIMARY KEY (rtype, rkey);
+
+ALTER TABLE ONLY public.ref_set
+    ADD CONSTRAINT ref_set_pkey PRIMARY KEY (rtype);
 
 ALTER TABLE ONLY public.req_track
     ADD CONSTRAINT req_track_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY public.schd_snap_log
     ADD CONSTRAINT schd_snap_log_pkey PRIMARY KEY (id);
+
+CREATE INDEX flight_change_msg_id_idx ON public.flight_change USING btree (msg_id);
 
 CREATE INDEX flight_gtdt_gate_idx ON public.flight_gtdt USING btree (gate);
 
@@ -622,6 +715,12 @@ CREATE INDEX proc_state_backfill_due_idx ON public.proc_state USING btree (backf
 CREATE INDEX proc_state_dead_idx ON public.proc_state USING btree (msg_id) WHERE (state = 'DEAD'::text);
 
 CREATE INDEX proc_state_unfinished_idx ON public.proc_state USING btree (msg_id) WHERE (state = ANY (ARRAY['PENDING'::text, 'FAILED'::text]));
+
+CREATE INDEX ref_batch_rtype_id_idx ON public.ref_batch USING btree (rtype, id);
+
+CREATE INDEX req_track_expired_idx ON public.req_track USING btree (id) WHERE (state = 'EXPIRED'::text);
+
+CREATE INDEX req_track_kind_id_idx ON public.req_track USING btree (kind, id);
 
 CREATE UNIQUE INDEX req_track_kind_open_key ON public.req_track USING btree (kind) WHERE (state = ANY (ARRAY['REGISTERED'::text, 'SENT'::text, 'WAITING'::text]));
 

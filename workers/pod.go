@@ -101,6 +101,7 @@ func (p *Pod) workers() *river.Workers {
 	river.AddWorker(w, drain.NewWorker[jobs.DeliverMsg](p.drain(jobs.RoleMsg), p.deps.Name))
 	river.AddWorker(w, drain.NewWorker[jobs.FlushSchd](p.drain(jobs.RoleSchd), p.deps.Name))
 	river.AddWorker(w, drain.NewWorker[jobs.Backfill](p.drain(jobs.RoleBackfill), p.deps.Name))
+	river.AddWorker(w, drain.NewWorker[jobs.SendRequest](p.drain(jobs.RoleRequest), p.deps.Name))
 	return w
 }
 

@@ -63,6 +63,7 @@ func classOf(number uint16) fault.Class {
 
 // Numbers that have a meaning of their own.
 const (
+	errSyntax         = 1064
 	errPacketTooLarge = 1153
 	errNeedsRight     = 1227
 	errDataTooLong    = 1406

@@ -3,6 +3,7 @@ package mailbox_test
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -60,26 +61,106 @@ func TestUncommittedIsUnseen(t *testing.T) {
 	require.Len(t, rows, 2)
 }
 
-// TestMarkRefusesOne: a row that somebody holds is transient; its neighbours are marked.
-func TestMarkRefusesOne(t *testing.T) {
-	t.Parallel()
+// held is a mailbox with rows 1 … 4 of which somebody holds 2.
+func held(t *testing.T) *mailboxtest.Desk {
+	t.Helper()
 	dsn := dbtest.Mailbox(t)
-	d := mailboxtest.Open(t, dsn+"?innodb_lock_wait_timeout=1")
-	for id := int64(1); id <= 3; id++ {
+	d := mailboxtest.Open(t, dsn)
+	for id := int64(1); id <= 4; id++ {
 		d.Put(id, "<MSG/>", "")
 	}
 	tx, err := mailboxtest.Owner(t, dsn).BeginTx(t.Context(), nil)
 	require.NoError(t, err)
-	defer tx.Rollback() //nolint:errcheck // the test is over
+	t.Cleanup(func() { _ = tx.Rollback() })
 	_, err = tx.ExecContext(t.Context(), "UPDATE cminmsgs SET CMINMSGS_STATUS = 'HELD' WHERE CMINMSGS_ID = 2")
 	require.NoError(t, err)
+	return d
+}
 
-	answers, err := d.Mark(t.Context(), []backfill.Mark{{ID: 1, Status: "P"}, {ID: 2, Status: "P"}, {ID: 3, Status: "P"}}, time.Now())
+func results(answers []backfill.Answer) []backfill.Result {
+	out := make([]backfill.Result, len(answers))
+	for i, a := range answers {
+		out[i] = a.Result
+	}
+	return out
+}
+
+// TestMarkRefusesOne: a row that somebody holds is transient; its neighbours are marked. On servers that can not skip it,
+// each such row costs the wait for a lock; when the time is over meanwhile, what is known is answered.
+func TestMarkRefusesOne(t *testing.T) {
+	t.Parallel()
+	marks := []backfill.Mark{{ID: 1, Status: "P"}, {ID: 2, Status: "P"}, {ID: 9, Status: "P"}, {ID: 4, Status: "P"}}
+	want := []backfill.Result{backfill.Written, backfill.Transient, backfill.Missing, backfill.Written}
+	for _, skips := range []bool{true, false} {
+		t.Run(fmt.Sprintf("skip locked %v", skips), func(t *testing.T) {
+			t.Parallel()
+			d := held(t)
+			if !skips {
+				mailbox.ForgetSkipLocked(d.Mailbox)
+			}
+			answers, err := d.Mark(t.Context(), marks, time.Now())
+			require.NoError(t, err)
+			require.Equal(t, want, results(answers))
+			require.Equal(t, fault.Infra, fault.Of(answers[1].Err))
+		})
+	}
+	d := held(t)
+	mailbox.ForgetSkipLocked(d.Mailbox)
+	ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond) // one wait for all, and half of the one for row 2
+	defer cancel()
+	answers, err := d.Mark(ctx, marks, time.Now())
+	require.Equal(t, fault.Outage, fault.Of(err))
+	require.Equal(t, want[:1], results(answers))
+}
+
+// TestMarkOfReusedID: a row received at another moment is another message's.
+func TestMarkOfReusedID(t *testing.T) {
+	t.Parallel()
+	d := mailboxtest.Open(t, dbtest.Mailbox(t))
+	for id, received := range []string{"2026-11-30 09:00:00", "2026-11-30 09:00:01", ""} {
+		d.Put(int64(id)+1, "<MSG/>", received)
+	}
+	at := time.Date(2026, 11, 30, 1, 0, 0, 400, time.UTC)
+	answers, err := d.Mark(t.Context(), []backfill.Mark{{ID: 1, Status: "P", ReceivedAt: at}, {ID: 2, Status: "P", ReceivedAt: at}, {ID: 3, Status: "P", ReceivedAt: at}}, at)
 	require.NoError(t, err)
-	require.Equal(t, backfill.Written, answers[0].Result)
-	require.Equal(t, backfill.Transient, answers[1].Result)
-	require.Equal(t, fault.Infra, fault.Of(answers[1].Err))
-	require.Equal(t, backfill.Written, answers[2].Result)
+	require.Equal(t, []backfill.Result{backfill.Written, backfill.Missing, backfill.Written}, results(answers))
+	require.Equal(t, "NULL", d.Column(2, "CMINMSGS_DATE_PROCESSED"))
+}
+
+// TestProbeLeavesWritersAlone: hole-probe looks at the server's transactions and takes no lock: writers that wait for nothing
+// at all write on beside it.
+func TestProbeLeavesWritersAlone(t *testing.T) {
+	t.Parallel()
+	dsn := dbtest.Mailbox(t)
+	d := mailboxtest.Open(t, dsn)
+	d.Put(1, "<MSG/>", "")
+	probing := make(chan error, 1)
+	stop, cancel := context.WithCancel(t.Context())
+	go func() {
+		for stop.Err() == nil {
+			if _, _, err := d.OldestTransaction(stop); err != nil && stop.Err() == nil {
+				probing <- err
+				return
+			}
+		}
+		probing <- nil
+	}()
+	writer := mailboxtest.Owner(t, dsn+"?innodb_lock_wait_timeout=0")
+	for range 100 {
+		tx, err := writer.BeginTx(t.Context(), nil)
+		require.NoError(t, err)
+		_, err = tx.ExecContext(t.Context(), "INSERT INTO cminmsgs (CMINMSGS_CLOB_MSG) VALUES ('<MSG/>')")
+		require.NoError(t, err)
+		_, err = tx.ExecContext(t.Context(), "UPDATE cminmsgs SET CMINMSGS_STATUS = 'VALID' WHERE CMINMSGS_ID = 1")
+		require.NoError(t, err)
+		var locks int
+		require.NoError(t, tx.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM information_schema.INNODB_TRX t JOIN information_schema.PROCESSLIST p"+
+			" ON p.ID = t.trx_mysql_thread_id WHERE p.DB = DATABASE() AND p.ID <> CONNECTION_ID() AND t.trx_rows_locked > 0").Scan(&locks))
+		require.Zero(t, locks, "of the probe's connection")
+		require.NoError(t, tx.Commit())
+	}
+	cancel()
+	require.NoError(t, <-probing)
 }
 
 // TestMarkLeavesSendersAlone: marking asks for rows that are missing, too, and must not lock the gap they left.

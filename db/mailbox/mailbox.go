@@ -12,6 +12,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -54,6 +55,7 @@ type Mailbox struct {
 	zone    *time.Location
 	names   names
 	maxText int
+	noSkip  atomic.Bool // the server knows no SKIP LOCKED
 }
 
 // Open prepares the pool; it connects when first used, so that a process starts while the mailbox is away.
@@ -80,6 +82,9 @@ func Open(c Config) (*Mailbox, error) {
 // errNotDSN never carries the text: it has the password in it.
 var errNotDSN = errors.New("mailbox.dsn: want user:password@tcp(host:port)/schema")
 
+// lockWait bounds how long we wait for a row's lock, in seconds, unless the DSN says otherwise.
+const lockWait = "innodb_lock_wait_timeout"
+
 // driverConfig is the DSN with everything stated that we rely on.
 func driverConfig(dsn string, zone *time.Location) (*mysql.Config, error) {
 	cfg, err := mysql.ParseDSN(dsn)
@@ -104,6 +109,9 @@ func driverConfig(dsn string, zone *time.Location) (*mysql.Config, error) {
 		cfg.Params = map[string]string{}
 	}
 	delete(cfg.Params, "charset")
+	if cfg.Params[lockWait] == "" {
+		cfg.Params[lockWait] = "1" // a row that somebody holds must not hold the others up
+	}
 	cfg.Params["time_zone"] = "'" + time.Now().In(zone).Format("-07:00") + "'"
 	return cfg, nil
 }

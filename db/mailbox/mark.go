@@ -3,10 +3,13 @@ package mailbox
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/go-sql-driver/mysql"
 
 	"msgexchange/jobs/backfill"
 	"msgexchange/jobs/fault"
@@ -21,8 +24,9 @@ const (
 // marksPerStatement bounds one UPDATE: the server walks its CASE from the front for each row.
 const marksPerStatement = 50
 
-// Mark writes the processed marks at moment at and gives one answer for each, in the order of marks. Rows that are marked
-// stay as they are. An error means that the mailbox could not be asked at all; then nothing is known of any row.
+// Mark writes the processed marks at moment at and answers each, in the order of marks. Rows that are marked stay as they
+// are, and rows that somebody has locked are not waited for. Next to an error the answers may be fewer: those for the first
+// marks, and nothing is known of the others.
 func (m *Mailbox) Mark(ctx context.Context, marks []backfill.Mark, at time.Time) ([]backfill.Answer, error) {
 	if len(marks) == 0 {
 		return nil, nil
@@ -42,13 +46,16 @@ func (m *Mailbox) Mark(ctx context.Context, marks []backfill.Mark, at time.Time)
 		case err == nil:
 			answers = append(answers, one...)
 		case fault.Of(err) == fault.Outage || ctx.Err() != nil:
-			return nil, err
+			return answers, err
 		default:
 			answers = append(answers, backfill.Answer{ID: marks[i].ID, Result: backfill.Transient, Err: err})
 		}
 	}
 	return answers, nil
 }
+
+// errLocked is why a row could not be marked now.
+var errLocked = errors.New("mailbox: mark: somebody has locked the row")
 
 // markAll reads the rows under lock, so that what is read still holds when the unmarked ones are written. READ COMMITTED
 // locks no gaps: it never stands in a sender's way.
@@ -67,21 +74,15 @@ func (m *Mailbox) markAll(ctx context.Context, marks []backfill.Mark, at time.Ti
 			_ = tx.Rollback()
 		}
 	}()
-	marked, err := readMarks(ctx, tx, t.in, marks)
+	rows, err := m.lockRows(ctx, tx, t.in, marks)
 	if err != nil {
 		return nil, classify(op, err)
 	}
 	var due []backfill.Mark
 	answers = make([]backfill.Answer, len(marks))
 	for i, k := range marks {
-		answers[i].ID = k.ID
-		switch isMarked, there := marked[k.ID]; {
-		case !there:
-			answers[i].Result = backfill.Missing
-		case isMarked:
-			answers[i].Result = backfill.Already
-		default:
-			answers[i].Result = backfill.Written
+		answers[i] = rows[k.ID].answer(k)
+		if answers[i].Result == backfill.Written {
 			due = append(due, k)
 		}
 	}
@@ -94,28 +95,78 @@ func (m *Mailbox) markAll(ctx context.Context, marks []backfill.Mark, at time.Ti
 	return answers, classify(op, tx.Commit())
 }
 
-// readMarks says of each row that exists whether it is marked.
-func readMarks(ctx context.Context, tx *sql.Tx, table string, marks []backfill.Mark) (map[int64]bool, error) {
-	args := make([]any, len(marks))
-	for i, k := range marks {
-		args[i] = k.ID
+// rowState is what is known of a row to be marked; the zero one is not there.
+type rowState struct {
+	there, locked, marked bool
+	receivedAt            time.Time // zero: unknown
+}
+
+// answer says what can be done about k's row; Written is still to be done.
+func (r rowState) answer(k backfill.Mark) backfill.Answer {
+	a := backfill.Answer{ID: k.ID, Result: backfill.Written}
+	known := !k.ReceivedAt.IsZero() && !r.receivedAt.IsZero()
+	switch {
+	case !r.there, known && !k.ReceivedAt.Truncate(time.Second).Equal(r.receivedAt.Truncate(time.Second)):
+		a.Result = backfill.Missing
+	case r.locked:
+		a.Result, a.Err = backfill.Transient, fault.Wrap(fault.Infra, "mark", errLocked)
+	case r.marked:
+		a.Result = backfill.Already
 	}
-	rows, err := tx.QueryContext(ctx, "SELECT CMINMSGS_ID, CMINMSGS_DATE_PROCESSED IS NOT NULL FROM "+table+
-		" WHERE CMINMSGS_ID IN ("+places(len(marks))+") FOR UPDATE", args...)
+	return a
+}
+
+// lockRows locks the rows that are there and not locked by others, and says what it found. Servers too old for SKIP LOCKED
+// wait, for as long as innodb_lock_wait_timeout allows, and refuse all together.
+func (m *Mailbox) lockRows(ctx context.Context, tx *sql.Tx, table string, marks []backfill.Mark) (map[int64]rowState, error) {
+	ids := make([]int64, len(marks))
+	for i, k := range marks {
+		ids[i] = k.ID
+	}
+	if m.noSkip.Load() {
+		return m.rowStates(ctx, tx, table, ids, "FOR UPDATE")
+	}
+	found, err := m.rowStates(ctx, tx, table, ids, "FOR UPDATE SKIP LOCKED")
+	var me *mysql.MySQLError
+	if errors.As(err, &me) && me.Number == errSyntax {
+		m.noSkip.Store(true)
+		return m.rowStates(ctx, tx, table, ids, "FOR UPDATE")
+	}
+	ids = slices.DeleteFunc(ids, func(id int64) bool { return found[id].there })
+	if err != nil || len(ids) == 0 {
+		return found, err
+	}
+	others, err := m.rowStates(ctx, tx, table, ids, "")
+	for id, r := range others {
+		r.locked = true
+		found[id] = r
+	}
+	return found, err
+}
+
+func (m *Mailbox) rowStates(ctx context.Context, tx *sql.Tx, table string, ids []int64, lock string) (map[int64]rowState, error) {
+	args := make([]any, len(ids))
+	for i, id := range ids {
+		args[i] = id
+	}
+	rows, err := tx.QueryContext(ctx, "SELECT CMINMSGS_ID, CMINMSGS_DATE_PROCESSED IS NOT NULL, "+dateText+" FROM "+table+
+		" WHERE CMINMSGS_ID IN ("+places(len(ids))+") "+lock, args...)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close() //nolint:errcheck // rows.Err tells
-	out := make(map[int64]bool, len(marks))
+	out := make(map[int64]rowState, len(ids))
 	for rows.Next() {
 		var (
-			id     int64
-			marked bool
+			id       int64
+			r        = rowState{there: true}
+			received sql.NullString
 		)
-		if err := rows.Scan(&id, &marked); err != nil {
+		if err := rows.Scan(&id, &r.marked, &received); err != nil {
 			return nil, err
 		}
-		out[id] = marked
+		r.receivedAt, _ = m.moment(received)
+		out[id] = r
 	}
 	return out, rows.Err()
 }

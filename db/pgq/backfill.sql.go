@@ -28,8 +28,9 @@ UPDATE proc_state p SET backfill_attempts = p.backfill_attempts + 1, backfill_er
 FROM (
     SELECT d.msg_id FROM proc_state d
     WHERE d.backfill_next_at IS NOT NULL AND d.backfill_abandoned_at IS NULL AND d.backfill_next_at <= $2
+      AND NOT EXISTS (SELECT 1 FROM inbox_cursor c WHERE c.lane = $3 AND c.stopped_reason IS NOT NULL)
     ORDER BY d.backfill_attempts, d.msg_id
-    LIMIT $3
+    LIMIT $4
     FOR UPDATE SKIP LOCKED
 ) AS due
 WHERE p.msg_id = due.msg_id
@@ -40,6 +41,7 @@ RETURNING p.msg_id, p.generation, p.state, p.skip_reason, p.sndr, p.type, p.styp
 type ClaimDebtsParams struct {
 	ClaimedUntil *time.Time
 	Now          *time.Time
+	Lane         string
 	MaxRows      int32
 }
 
@@ -66,10 +68,20 @@ type ClaimDebtsRow struct {
 //
 //	backfill_attempts > 0 AND backfill_error IS NULL AND backfill_next_at > now
 //
-// Whoever puts a message back (replay) leaves claimed rows alone; a claim whose worker died runs out by itself.
-// In fair rotation: fewest tries first. Served by proc_state_backfill_due_idx.
+// Whoever puts a message back (replay) leaves claimed rows alone, and so does whoever resumes or reseeds; each says it as
+//
+//	NOT coalesce(backfill_attempts > 0 AND backfill_error IS NULL AND backfill_next_at > @now, false)
+//
+// in the statement that changes the row, whose lock decides who was first. A claim whose worker died runs out by itself.
+// In fair rotation: fewest tries first. Served by proc_state_backfill_due_idx. None while the lane is stopped: its ids may be
+// other messages' by now (K14).
 func (q *Queries) ClaimDebts(ctx context.Context, db DBTX, arg ClaimDebtsParams) ([]ClaimDebtsRow, error) {
-	rows, err := db.Query(ctx, claimDebts, arg.ClaimedUntil, arg.Now, arg.MaxRows)
+	rows, err := db.Query(ctx, claimDebts,
+		arg.ClaimedUntil,
+		arg.Now,
+		arg.Lane,
+		arg.MaxRows,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -149,6 +161,70 @@ func (q *Queries) NextDebt(ctx context.Context, db DBTX) ([]*time.Time, error) {
 			return nil, err
 		}
 		items = append(items, backfill_next_at)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const resumeDebts = `-- name: ResumeDebts :many
+WITH resumed AS (
+    UPDATE proc_state p SET backfill_attempts = 0, backfill_error = NULL, backfill_abandoned_at = NULL, backfill_abandoned_reason = NULL,
+        backfill_next_at = $2
+    WHERE p.msg_id = ANY($1::bigint[]) AND p.backfill_at IS NULL AND p.backfill_next_at IS NOT NULL
+      AND NOT (p.backfill_abandoned_at IS NULL AND coalesce(p.backfill_attempts > 0 AND p.backfill_error IS NULL AND p.backfill_next_at > $2, false))
+    RETURNING p.msg_id
+)
+SELECT i.id::bigint AS msg_id, (p.msg_id IS NOT NULL)::boolean AS known, (r.msg_id IS NOT NULL)::boolean AS resumed,
+       coalesce(p.state IN ('PENDING', 'FAILED'), false)::boolean AS unfinished,
+       (p.backfill_at IS NOT NULL)::boolean AS written, (p.backfill_next_at IS NOT NULL)::boolean AS owed,
+       EXISTS (SELECT 1 FROM proc_state_hst h WHERE h.msg_id = i.id
+               AND h.generation = ANY (ARRAY(SELECT generate_series(0, coalesce((SELECT max(c.generation) FROM inbox_cursor c), 0))))) AS archived
+FROM unnest($1::bigint[]) WITH ORDINALITY AS i(id, ord)
+LEFT JOIN proc_state p ON p.msg_id = i.id
+LEFT JOIN resumed r ON r.msg_id = i.id
+ORDER BY i.ord
+`
+
+type ResumeDebtsParams struct {
+	Ids []int64
+	Now *time.Time
+}
+
+type ResumeDebtsRow struct {
+	MsgID      int64
+	Known      bool
+	Resumed    bool
+	Unfinished bool
+	Written    bool
+	Owed       bool
+	Archived   bool
+}
+
+// An operator has marks tried again from the start. Each id asked for is answered: what became of it and why. A row that is
+// being written at this moment is left to its writer.
+func (q *Queries) ResumeDebts(ctx context.Context, db DBTX, arg ResumeDebtsParams) ([]ResumeDebtsRow, error) {
+	rows, err := db.Query(ctx, resumeDebts, arg.Ids, arg.Now)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ResumeDebtsRow
+	for rows.Next() {
+		var i ResumeDebtsRow
+		if err := rows.Scan(
+			&i.MsgID,
+			&i.Known,
+			&i.Resumed,
+			&i.Unfinished,
+			&i.Written,
+			&i.Owed,
+			&i.Archived,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

@@ -10,6 +10,62 @@ import (
 	"time"
 )
 
+const closeGeneration = `-- name: CloseGeneration :one
+WITH moved AS (
+    DELETE FROM proc_state p WHERE p.state IN ('SUCCEEDED', 'SKIPPED', 'DEAD')
+    RETURNING p.msg_id, p.generation, p.state, p.error_class, p.root_error_class, p.last_error, p.skip_reason, p.identity_key, p.attempts,
+        p.next_attempt_at, p.processing_started_at, p.received_at, p.created_at, p.updated_at, p.finished_at, p.content_hash,
+        p.sndr, p.type, p.styp, p.seqn, p.dttm, p.late, p.backfill_next_at, p.backfill_at, p.backfill_attempts, p.backfill_error,
+        p.backfill_abandoned_at, p.backfill_abandoned_reason, p.replay_count, p.identity_reuse,
+        p.backfill_next_at IS NOT NULL AND p.backfill_abandoned_at IS NULL AS owed,
+        p.backfill_abandoned_at IS NULL AND coalesce(p.backfill_attempts > 0 AND p.backfill_error IS NULL AND p.backfill_next_at > $1, false) AS claimed
+), kept AS (
+    INSERT INTO proc_state_hst (msg_id, generation, state, error_class, root_error_class, last_error, skip_reason, identity_key, attempts,
+        next_attempt_at, processing_started_at, received_at, created_at, updated_at, finished_at, content_hash,
+        sndr, type, styp, seqn, dttm, late, backfill_next_at, backfill_at, backfill_attempts, backfill_error,
+        backfill_abandoned_at, backfill_abandoned_reason, replay_count, identity_reuse, archived_at)
+    SELECT msg_id, generation, state, error_class, root_error_class, last_error, skip_reason, identity_key, attempts,
+        next_attempt_at, processing_started_at, received_at, created_at, updated_at, finished_at, content_hash,
+        sndr, type, styp, seqn, dttm, late, backfill_next_at, backfill_at, backfill_attempts, backfill_error,
+        CASE WHEN owed THEN $1 ELSE backfill_abandoned_at END,
+        CASE WHEN owed THEN $2::text ELSE backfill_abandoned_reason END, replay_count, identity_reuse, $1
+    FROM moved
+)
+SELECT count(*) AS moved, count(*) FILTER (WHERE owed) AS abandoned,
+       count(*) FILTER (WHERE claimed) AS claimed
+FROM moved
+`
+
+type CloseGenerationParams struct {
+	Now    *time.Time
+	Reason string
+}
+
+type CloseGenerationRow struct {
+	Moved     int64
+	Abandoned int64
+	Claimed   int64
+}
+
+// Finished messages go to the archive, with the marks they still owe given up. Ids are about to be given out again, so
+// that none may stay behind: the caller looks at what is left. claimed are marks being written at this moment.
+func (q *Queries) CloseGeneration(ctx context.Context, db DBTX, arg CloseGenerationParams) (CloseGenerationRow, error) {
+	row := db.QueryRow(ctx, closeGeneration, arg.Now, arg.Reason)
+	var i CloseGenerationRow
+	err := row.Scan(&i.Moved, &i.Abandoned, &i.Claimed)
+	return i, err
+}
+
+const deleteHoles = `-- name: DeleteHoles :exec
+DELETE FROM inbox_hole WHERE lane = $1
+`
+
+// The holes of ids that are over.
+func (q *Queries) DeleteHoles(ctx context.Context, db DBTX, lane string) error {
+	_, err := db.Exec(ctx, deleteHoles, lane)
+	return err
+}
+
 const deleteOpenHoles = `-- name: DeleteOpenHoles :exec
 DELETE FROM inbox_hole WHERE lane = $1 AND generation = $2 AND released_at IS NULL
 `
@@ -302,8 +358,37 @@ func (q *Queries) LockInbox(ctx context.Context, db DBTX, lane string) (LockInbo
 	return i, err
 }
 
+const openGeneration = `-- name: OpenGeneration :one
+UPDATE inbox_cursor SET generation = generation + 1, committed_up_to = $1, watermark_received_at = $2,
+    seeded_at = $3, seeded_from = $4, stopped_reason = NULL, stopped_at = NULL, updated_at = $3
+WHERE lane = $5
+RETURNING generation
+`
+
+type OpenGenerationParams struct {
+	CommittedUpTo       int64
+	WatermarkReceivedAt *time.Time
+	Now                 *time.Time
+	SeededFrom          *string
+	Lane                string
+}
+
+// The lane begins anew with ids of the next generation. Its row is locked.
+func (q *Queries) OpenGeneration(ctx context.Context, db DBTX, arg OpenGenerationParams) (int32, error) {
+	row := db.QueryRow(ctx, openGeneration,
+		arg.CommittedUpTo,
+		arg.WatermarkReceivedAt,
+		arg.Now,
+		arg.SeededFrom,
+		arg.Lane,
+	)
+	var generation int32
+	err := row.Scan(&generation)
+	return generation, err
+}
+
 const passedHoles = `-- name: PassedHoles :many
-SELECT first_id, last_id, first_seen_at FROM inbox_hole
+SELECT first_id, last_id, first_seen_at, released_at FROM inbox_hole
 WHERE lane = $1 AND generation = $2 AND released_at IS NOT NULL
 ORDER BY first_id DESC LIMIT $3
 `
@@ -318,6 +403,7 @@ type PassedHolesRow struct {
 	FirstID     int64
 	LastID      int64
 	FirstSeenAt time.Time
+	ReleasedAt  *time.Time
 }
 
 // Where late rows may turn up; the newest ones. Served by the primary key.
@@ -330,7 +416,12 @@ func (q *Queries) PassedHoles(ctx context.Context, db DBTX, arg PassedHolesParam
 	var items []PassedHolesRow
 	for rows.Next() {
 		var i PassedHolesRow
-		if err := rows.Scan(&i.FirstID, &i.LastID, &i.FirstSeenAt); err != nil {
+		if err := rows.Scan(
+			&i.FirstID,
+			&i.LastID,
+			&i.FirstSeenAt,
+			&i.ReleasedAt,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -341,10 +432,40 @@ func (q *Queries) PassedHoles(ctx context.Context, db DBTX, arg PassedHolesParam
 	return items, nil
 }
 
+const prunePassedHoles = `-- name: PrunePassedHoles :execrows
+DELETE FROM inbox_hole h
+WHERE h.lane = $1 AND h.generation = $2 AND h.released_at IS NOT NULL
+  AND (h.released_at < $3 OR h.first_id <= coalesce((
+      SELECT n.first_id FROM inbox_hole n WHERE n.lane = $1 AND n.generation = $2 AND n.released_at IS NOT NULL
+      ORDER BY n.first_id DESC LIMIT 1 OFFSET $4::integer), 0))
+`
+
+type PrunePassedHolesParams struct {
+	Lane           string
+	Generation     int32
+	ReleasedBefore *time.Time
+	Keep           int32
+}
+
+// Passed holes are remembered so long, and so many of the newest. Served by the primary key.
+func (q *Queries) PrunePassedHoles(ctx context.Context, db DBTX, arg PrunePassedHolesParams) (int64, error) {
+	result, err := db.Exec(ctx, prunePassedHoles,
+		arg.Lane,
+		arg.Generation,
+		arg.ReleasedBefore,
+		arg.Keep,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const registerMessage = `-- name: RegisterMessage :execrows
 INSERT INTO proc_state (msg_id, generation, state, received_at, created_at, updated_at)
 SELECT $1, c.generation, 'PENDING', $2, $3, $3
 FROM inbox_cursor c WHERE c.lane = $4 AND c.committed_up_to < $1 AND c.stopped_reason IS NULL
+FOR SHARE OF c
 ON CONFLICT (msg_id) DO NOTHING
 `
 
@@ -356,7 +477,8 @@ type RegisterMessageParams struct {
 }
 
 // The compat endpoint's own row, at once and ahead of the watermark (design §4). Nothing at or below it: there an id is
-// either taken over already, or late, or a sign that ids run backwards, and that is the poller's to find out.
+// either taken over already, or late, or a sign that ids run backwards, and that is the poller's to find out. The lock
+// keeps the row's generation true until the commit.
 func (q *Queries) RegisterMessage(ctx context.Context, db DBTX, arg RegisterMessageParams) (int64, error) {
 	result, err := db.Exec(ctx, registerMessage,
 		arg.MsgID,
@@ -428,8 +550,9 @@ func (q *Queries) SeedInbox(ctx context.Context, db DBTX, arg SeedInboxParams) (
 }
 
 const stopInbox = `-- name: StopInbox :execrows
-UPDATE inbox_cursor SET stopped_reason = $1, stopped_at = $2, updated_at = $2
-WHERE lane = $3 AND generation = $4 AND stopped_reason IS NULL
+UPDATE inbox_cursor c SET stopped_reason = $1, stopped_at = $2, updated_at = $2,
+    committed_up_to = greatest(c.committed_up_to, (SELECT max(p.msg_id) FROM proc_state p WHERE p.state IN ('PENDING', 'FAILED')))
+WHERE c.lane = $3 AND c.generation = $4 AND c.stopped_reason IS NULL
 `
 
 type StopInboxParams struct {
@@ -439,7 +562,8 @@ type StopInboxParams struct {
 	Generation    int32
 }
 
-// Nothing more is taken over until an operator reseeds (K14).
+// Nothing more is taken over until an operator reseeds (K14). What was registered ahead of the watermark is released: the
+// holes before it will never be filled with what was meant, and a reseed needs everything finished.
 func (q *Queries) StopInbox(ctx context.Context, db DBTX, arg StopInboxParams) (int64, error) {
 	result, err := db.Exec(ctx, stopInbox,
 		arg.StoppedReason,

@@ -9,6 +9,20 @@ import (
 	"time"
 )
 
+type FlightChange struct {
+	Flid         int64
+	ChangeID     int64
+	MsgID        int64
+	Generation   int32
+	Kind         string
+	Change       *string
+	StateVersion int64
+	Dttm         time.Time
+	Before       []byte
+	Fields       []byte
+	ChangedAt    time.Time
+}
+
 type OpsAudit struct {
 	ID     int64
 	At     time.Time

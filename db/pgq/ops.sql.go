@@ -12,7 +12,7 @@ import (
 )
 
 const opsArchivedMessage = `-- name: OpsArchivedMessage :one
-SELECT msg_id, generation, state, error_class, root_error_class, last_error, skip_reason, identity_key, attempts, next_attempt_at,
+SELECT msg_id, generation, state, error_class, root_error_class, last_error, skip_reason, identity_key, identity_reuse, attempts, next_attempt_at,
        processing_started_at, received_at, created_at, updated_at, finished_at, sndr, type, styp, seqn, dttm, late,
        backfill_next_at, backfill_at, backfill_attempts, backfill_error, backfill_abandoned_at, backfill_abandoned_reason, replay_count
 FROM proc_state_hst
@@ -31,6 +31,7 @@ type OpsArchivedMessageRow struct {
 	LastError               *string
 	SkipReason              *string
 	IdentityKey             *string
+	IdentityReuse           *string
 	Attempts                int32
 	NextAttemptAt           *time.Time
 	ProcessingStartedAt     *time.Time
@@ -66,6 +67,7 @@ func (q *Queries) OpsArchivedMessage(ctx context.Context, db DBTX, msgID int64) 
 		&i.LastError,
 		&i.SkipReason,
 		&i.IdentityKey,
+		&i.IdentityReuse,
 		&i.Attempts,
 		&i.NextAttemptAt,
 		&i.ProcessingStartedAt,
@@ -354,7 +356,7 @@ func (q *Queries) OpsMarks(ctx context.Context, db DBTX, now time.Time) (OpsMark
 }
 
 const opsMessage = `-- name: OpsMessage :one
-SELECT msg_id, generation, state, error_class, root_error_class, last_error, skip_reason, identity_key, attempts, next_attempt_at,
+SELECT msg_id, generation, state, error_class, root_error_class, last_error, skip_reason, identity_key, identity_reuse, attempts, next_attempt_at,
        processing_started_at, received_at, created_at, updated_at, finished_at, sndr, type, styp, seqn, dttm, late,
        backfill_next_at, backfill_at, backfill_attempts, backfill_error, backfill_abandoned_at, backfill_abandoned_reason, replay_count
 FROM proc_state
@@ -370,6 +372,7 @@ type OpsMessageRow struct {
 	LastError               *string
 	SkipReason              *string
 	IdentityKey             *string
+	IdentityReuse           *string
 	Attempts                int32
 	NextAttemptAt           *time.Time
 	ProcessingStartedAt     *time.Time
@@ -405,6 +408,7 @@ func (q *Queries) OpsMessage(ctx context.Context, db DBTX, msgID int64) (OpsMess
 		&i.LastError,
 		&i.SkipReason,
 		&i.IdentityKey,
+		&i.IdentityReuse,
 		&i.Attempts,
 		&i.NextAttemptAt,
 		&i.ProcessingStartedAt,
@@ -431,7 +435,7 @@ func (q *Queries) OpsMessage(ctx context.Context, db DBTX, msgID int64) (OpsMess
 
 const opsMessages = `-- name: OpsMessages :many
 
-SELECT msg_id, generation, state, error_class, root_error_class, last_error, skip_reason, identity_key, attempts, next_attempt_at,
+SELECT msg_id, generation, state, error_class, root_error_class, last_error, skip_reason, identity_key, identity_reuse, attempts, next_attempt_at,
        processing_started_at, received_at, created_at, updated_at, finished_at, sndr, type, styp, seqn, dttm, late,
        backfill_next_at, backfill_at, backfill_attempts, backfill_error, backfill_abandoned_at, backfill_abandoned_reason, replay_count
 FROM proc_state
@@ -462,6 +466,7 @@ type OpsMessagesRow struct {
 	LastError               *string
 	SkipReason              *string
 	IdentityKey             *string
+	IdentityReuse           *string
 	Attempts                int32
 	NextAttemptAt           *time.Time
 	ProcessingStartedAt     *time.Time
@@ -511,6 +516,7 @@ func (q *Queries) OpsMessages(ctx context.Context, db DBTX, arg OpsMessagesParam
 			&i.LastError,
 			&i.SkipReason,
 			&i.IdentityKey,
+			&i.IdentityReuse,
 			&i.Attempts,
 			&i.NextAttemptAt,
 			&i.ProcessingStartedAt,

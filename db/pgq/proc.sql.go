@@ -71,14 +71,14 @@ UPDATE proc_state p SET
     processing_started_at = CASE WHEN x.reset AND p.attempts <= 1 THEN NULL ELSE p.processing_started_at END,
     error_class = x.error_class, root_error_class = x.root_error_class, last_error = x.last_error, skip_reason = x.skip_reason,
     identity_key = coalesce(p.identity_key, x.identity_key),
-    next_attempt_at = x.next_attempt_at, finished_at = x.finished_at, updated_at = $1,
+    identity_reuse = coalesce(x.identity_reuse, p.identity_reuse), next_attempt_at = x.next_attempt_at, finished_at = x.finished_at, updated_at = $1,
     backfill_next_at = x.backfill_next_at,
     content_hash = coalesce(x.content_hash::bytea, p.content_hash),
     sndr = coalesce(x.sndr, p.sndr), type = coalesce(x.type, p.type), styp = coalesce(x.styp, p.styp),
     seqn = coalesce(x.seqn, p.seqn), dttm = coalesce(x.dttm, p.dttm)
 FROM jsonb_to_recordset($2::jsonb) AS x(
     msg_id bigint, state text, reset boolean, error_class text, root_error_class text, last_error text, skip_reason text,
-    identity_key text, next_attempt_at timestamptz, finished_at timestamptz, backfill_next_at timestamptz,
+    identity_key text, identity_reuse text, next_attempt_at timestamptz, finished_at timestamptz, backfill_next_at timestamptz,
     content_hash text, sndr text, type text, styp text, seqn bigint, dttm timestamptz)
 WHERE p.msg_id = x.msg_id AND p.state IN ('PENDING', 'FAILED')
 `
@@ -247,36 +247,6 @@ func (q *Queries) InsertSnapLog(ctx context.Context, db DBTX, arg InsertSnapLogP
 		arg.RecvAt,
 	)
 	return err
-}
-
-const openRequestSentAt = `-- name: OpenRequestSentAt :many
-SELECT id, sent_at FROM req_track WHERE kind = $1 AND state IN ('SENT', 'WAITING')
-`
-
-type OpenRequestSentAtRow struct {
-	ID     int64
-	SentAt *time.Time
-}
-
-// The open request of a kind, if its answer could have been made by then (design §9).
-func (q *Queries) OpenRequestSentAt(ctx context.Context, db DBTX, kind string) ([]OpenRequestSentAtRow, error) {
-	rows, err := db.Query(ctx, openRequestSentAt, kind)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []OpenRequestSentAtRow
-	for rows.Next() {
-		var i OpenRequestSentAtRow
-		if err := rows.Scan(&i.ID, &i.SentAt); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
 }
 
 const rawTexts = `-- name: RawTexts :many

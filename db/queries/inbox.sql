@@ -36,9 +36,57 @@ WHERE c.lane = @lane AND c.seeded_at IS NULL AND c.committed_up_to = 0
   AND NOT EXISTS (SELECT 1 FROM inbox_hole h WHERE h.lane = c.lane AND h.released_at IS NOT NULL);
 
 -- name: StopInbox :execrows
--- Nothing more is taken over until an operator reseeds (K14).
-UPDATE inbox_cursor SET stopped_reason = @stopped_reason, stopped_at = @now, updated_at = @now
-WHERE lane = @lane AND generation = @generation AND stopped_reason IS NULL;
+-- Nothing more is taken over until an operator reseeds (K14). What was registered ahead of the watermark is released: the
+-- holes before it will never be filled with what was meant, and a reseed needs everything finished.
+UPDATE inbox_cursor c SET stopped_reason = @stopped_reason, stopped_at = @now, updated_at = @now,
+    committed_up_to = greatest(c.committed_up_to, (SELECT max(p.msg_id) FROM proc_state p WHERE p.state IN ('PENDING', 'FAILED')))
+WHERE c.lane = @lane AND c.generation = @generation AND c.stopped_reason IS NULL;
+
+-- name: CloseGeneration :one
+-- Finished messages go to the archive, with the marks they still owe given up. Ids are about to be given out again, so
+-- that none may stay behind: the caller looks at what is left. claimed are marks being written at this moment.
+WITH moved AS (
+    DELETE FROM proc_state p WHERE p.state IN ('SUCCEEDED', 'SKIPPED', 'DEAD')
+    RETURNING p.msg_id, p.generation, p.state, p.error_class, p.root_error_class, p.last_error, p.skip_reason, p.identity_key, p.attempts,
+        p.next_attempt_at, p.processing_started_at, p.received_at, p.created_at, p.updated_at, p.finished_at, p.content_hash,
+        p.sndr, p.type, p.styp, p.seqn, p.dttm, p.late, p.backfill_next_at, p.backfill_at, p.backfill_attempts, p.backfill_error,
+        p.backfill_abandoned_at, p.backfill_abandoned_reason, p.replay_count, p.identity_reuse,
+        p.backfill_next_at IS NOT NULL AND p.backfill_abandoned_at IS NULL AS owed,
+        p.backfill_abandoned_at IS NULL AND coalesce(p.backfill_attempts > 0 AND p.backfill_error IS NULL AND p.backfill_next_at > @now, false) AS claimed
+), kept AS (
+    INSERT INTO proc_state_hst (msg_id, generation, state, error_class, root_error_class, last_error, skip_reason, identity_key, attempts,
+        next_attempt_at, processing_started_at, received_at, created_at, updated_at, finished_at, content_hash,
+        sndr, type, styp, seqn, dttm, late, backfill_next_at, backfill_at, backfill_attempts, backfill_error,
+        backfill_abandoned_at, backfill_abandoned_reason, replay_count, identity_reuse, archived_at)
+    SELECT msg_id, generation, state, error_class, root_error_class, last_error, skip_reason, identity_key, attempts,
+        next_attempt_at, processing_started_at, received_at, created_at, updated_at, finished_at, content_hash,
+        sndr, type, styp, seqn, dttm, late, backfill_next_at, backfill_at, backfill_attempts, backfill_error,
+        CASE WHEN owed THEN @now ELSE backfill_abandoned_at END,
+        CASE WHEN owed THEN @reason::text ELSE backfill_abandoned_reason END, replay_count, identity_reuse, @now
+    FROM moved
+)
+SELECT count(*) AS moved, count(*) FILTER (WHERE owed) AS abandoned,
+       count(*) FILTER (WHERE claimed) AS claimed
+FROM moved;
+
+-- name: OpenGeneration :one
+-- The lane begins anew with ids of the next generation. Its row is locked.
+UPDATE inbox_cursor SET generation = generation + 1, committed_up_to = @committed_up_to, watermark_received_at = @watermark_received_at,
+    seeded_at = @now, seeded_from = @seeded_from, stopped_reason = NULL, stopped_at = NULL, updated_at = @now
+WHERE lane = @lane
+RETURNING generation;
+
+-- name: DeleteHoles :exec
+-- The holes of ids that are over.
+DELETE FROM inbox_hole WHERE lane = @lane;
+
+-- name: PrunePassedHoles :execrows
+-- Passed holes are remembered so long, and so many of the newest. Served by the primary key.
+DELETE FROM inbox_hole h
+WHERE h.lane = @lane AND h.generation = @generation AND h.released_at IS NOT NULL
+  AND (h.released_at < @released_before OR h.first_id <= coalesce((
+      SELECT n.first_id FROM inbox_hole n WHERE n.lane = @lane AND n.generation = @generation AND n.released_at IS NOT NULL
+      ORDER BY n.first_id DESC LIMIT 1 OFFSET @keep::integer), 0));
 
 -- name: DeleteOpenHoles :exec
 DELETE FROM inbox_hole WHERE lane = @lane AND generation = @generation AND released_at IS NULL;
@@ -56,7 +104,7 @@ FROM (SELECT unnest(@first_ids::bigint[]) AS first_id, unnest(@last_ids::bigint[
 
 -- name: PassedHoles :many
 -- Where late rows may turn up; the newest ones. Served by the primary key.
-SELECT first_id, last_id, first_seen_at FROM inbox_hole
+SELECT first_id, last_id, first_seen_at, released_at FROM inbox_hole
 WHERE lane = @lane AND generation = @generation AND released_at IS NOT NULL
 ORDER BY first_id DESC LIMIT @max_rows;
 
@@ -80,10 +128,12 @@ SELECT msg_id FROM queued;
 
 -- name: RegisterMessage :execrows
 -- The compat endpoint's own row, at once and ahead of the watermark (design §4). Nothing at or below it: there an id is
--- either taken over already, or late, or a sign that ids run backwards, and that is the poller's to find out.
+-- either taken over already, or late, or a sign that ids run backwards, and that is the poller's to find out. The lock
+-- keeps the row's generation true until the commit.
 INSERT INTO proc_state (msg_id, generation, state, received_at, created_at, updated_at)
 SELECT @msg_id, c.generation, 'PENDING', sqlc.narg(received_at), @now, @now
 FROM inbox_cursor c WHERE c.lane = @lane AND c.committed_up_to < @msg_id AND c.stopped_reason IS NULL
+FOR SHARE OF c
 ON CONFLICT (msg_id) DO NOTHING;
 
 -- name: InsertRaw :exec

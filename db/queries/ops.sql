@@ -2,7 +2,7 @@
 
 -- name: OpsMessages :many
 -- Walks the primary key backwards; the page is cut by max_rows, the walk by statement_timeout.
-SELECT msg_id, generation, state, error_class, root_error_class, last_error, skip_reason, identity_key, attempts, next_attempt_at,
+SELECT msg_id, generation, state, error_class, root_error_class, last_error, skip_reason, identity_key, identity_reuse, attempts, next_attempt_at,
        processing_started_at, received_at, created_at, updated_at, finished_at, sndr, type, styp, seqn, dttm, late,
        backfill_next_at, backfill_at, backfill_attempts, backfill_error, backfill_abandoned_at, backfill_abandoned_reason, replay_count
 FROM proc_state
@@ -16,7 +16,7 @@ LIMIT @max_rows;
 
 -- name: OpsMessage :one
 -- Served by the primary key.
-SELECT msg_id, generation, state, error_class, root_error_class, last_error, skip_reason, identity_key, attempts, next_attempt_at,
+SELECT msg_id, generation, state, error_class, root_error_class, last_error, skip_reason, identity_key, identity_reuse, attempts, next_attempt_at,
        processing_started_at, received_at, created_at, updated_at, finished_at, sndr, type, styp, seqn, dttm, late,
        backfill_next_at, backfill_at, backfill_attempts, backfill_error, backfill_abandoned_at, backfill_abandoned_reason, replay_count
 FROM proc_state
@@ -24,7 +24,7 @@ WHERE msg_id = @msg_id;
 
 -- name: OpsArchivedMessage :one
 -- The newest archived message of that id; one look into the primary key for each generation of ids there has been.
-SELECT msg_id, generation, state, error_class, root_error_class, last_error, skip_reason, identity_key, attempts, next_attempt_at,
+SELECT msg_id, generation, state, error_class, root_error_class, last_error, skip_reason, identity_key, identity_reuse, attempts, next_attempt_at,
        processing_started_at, received_at, created_at, updated_at, finished_at, sndr, type, styp, seqn, dttm, late,
        backfill_next_at, backfill_at, backfill_attempts, backfill_error, backfill_abandoned_at, backfill_abandoned_reason, replay_count
 FROM proc_state_hst

@@ -36,14 +36,14 @@ UPDATE proc_state p SET
     processing_started_at = CASE WHEN x.reset AND p.attempts <= 1 THEN NULL ELSE p.processing_started_at END,
     error_class = x.error_class, root_error_class = x.root_error_class, last_error = x.last_error, skip_reason = x.skip_reason,
     identity_key = coalesce(p.identity_key, x.identity_key),
-    next_attempt_at = x.next_attempt_at, finished_at = x.finished_at, updated_at = @now,
+    identity_reuse = coalesce(x.identity_reuse, p.identity_reuse), next_attempt_at = x.next_attempt_at, finished_at = x.finished_at, updated_at = @now,
     backfill_next_at = x.backfill_next_at,
     content_hash = coalesce(x.content_hash::bytea, p.content_hash),
     sndr = coalesce(x.sndr, p.sndr), type = coalesce(x.type, p.type), styp = coalesce(x.styp, p.styp),
     seqn = coalesce(x.seqn, p.seqn), dttm = coalesce(x.dttm, p.dttm)
 FROM jsonb_to_recordset(@rows::jsonb) AS x(
     msg_id bigint, state text, reset boolean, error_class text, root_error_class text, last_error text, skip_reason text,
-    identity_key text, next_attempt_at timestamptz, finished_at timestamptz, backfill_next_at timestamptz,
+    identity_key text, identity_reuse text, next_attempt_at timestamptz, finished_at timestamptz, backfill_next_at timestamptz,
     content_hash text, sndr text, type text, styp text, seqn bigint, dttm timestamptz)
 WHERE p.msg_id = x.msg_id AND p.state IN ('PENDING', 'FAILED');
 
@@ -61,10 +61,6 @@ ON CONFLICT (identity_key) DO UPDATE SET msg_id = excluded.msg_id, generation = 
 -- name: InsertSnapLog :exec
 INSERT INTO schd_snap_log (msg_id, generation, kind, scope_start, scope_end, records, created, updated, unchanged, recv_at)
 VALUES (@msg_id, @generation, @kind, @scope_start, @scope_end, @records, @created, @updated, @unchanged, @recv_at);
-
--- name: OpenRequestSentAt :many
--- The open request of a kind, if its answer could have been made by then (design §9).
-SELECT id, sent_at FROM req_track WHERE kind = @kind AND state IN ('SENT', 'WAITING');
 
 -- name: Backlog :one
 -- What is unfinished, by proc_state_unfinished_idx; the oldest by when we took it over.

@@ -16,9 +16,9 @@ import (
 )
 
 // ClaimDebts takes up to limit marks that are due, fewest tries first, and counts the try. Until then nobody else takes
-// them, and a replay leaves their messages alone.
-func (s *Store) ClaimDebts(ctx context.Context, tx pgx.Tx, limit int, now, until time.Time) ([]backfill.Debt, error) {
-	rows, err := s.q.ClaimDebts(ctx, tx, pgq.ClaimDebtsParams{Now: &now, ClaimedUntil: &until, MaxRows: int32(limit)})
+// them, and a replay leaves their messages alone. A lane that is stopped gives none.
+func (s *Store) ClaimDebts(ctx context.Context, tx pgx.Tx, lane string, limit int, now, until time.Time) ([]backfill.Debt, error) {
+	rows, err := s.q.ClaimDebts(ctx, tx, pgq.ClaimDebtsParams{Lane: lane, Now: &now, ClaimedUntil: &until, MaxRows: int32(limit)})
 	if err != nil {
 		return nil, fmt.Errorf("claim marks owed: %w", db.Classify(err))
 	}
@@ -69,6 +69,45 @@ func (s *Store) SettleDebts(ctx context.Context, tx pgx.Tx, all []backfill.Settl
 		return 0, fmt.Errorf("settle marks: %w", db.Classify(err))
 	}
 	return n, nil
+}
+
+// Resumed is what an operator's wish to have a mark tried again came to.
+type Resumed struct {
+	ID      int64
+	Known   bool // there is such a message, perhaps in the archive
+	Resumed bool
+	Why     string // not resumed though known
+}
+
+// ResumeDebts makes the marks of the messages named due at once, with no tries spent, and answers each id in its order. A
+// mark that is written, was never wanted, or is being written at this moment stays as it is.
+func (s *Store) ResumeDebts(ctx context.Context, tx pgx.Tx, ids []int64, now time.Time) ([]Resumed, error) {
+	rows, err := s.q.ResumeDebts(ctx, tx, pgq.ResumeDebtsParams{Ids: ids, Now: &now})
+	if err != nil {
+		return nil, fmt.Errorf("resume marks: %w", db.Classify(err))
+	}
+	out := make([]Resumed, len(rows))
+	for i, r := range rows {
+		out[i] = Resumed{ID: r.MsgID, Known: r.Known || r.Archived, Resumed: r.Resumed}
+		if !r.Resumed && out[i].Known {
+			out[i].Why = whyNotResumed(r)
+		}
+	}
+	return out, nil
+}
+
+func whyNotResumed(r pgq.ResumeDebtsRow) string {
+	switch {
+	case !r.Known:
+		return "archived"
+	case r.Unfinished:
+		return "not finished: no mark is owed yet"
+	case r.Written:
+		return "already written"
+	case !r.Owed:
+		return "no mark is wanted"
+	}
+	return "being written at this moment"
 }
 
 // NextDebt is when the next mark is due; zero when none is owed.

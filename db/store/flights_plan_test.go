@@ -12,6 +12,7 @@ import (
 
 	"msgexchange/db/dbtest"
 	"msgexchange/db/store"
+	"msgexchange/jobs/message"
 )
 
 // TestFlightQueries_areServedByIndexes: none of them reads a table from end to end, whatever has piled up there.
@@ -27,7 +28,9 @@ func TestFlightQueries_areServedByIndexes(t *testing.T) {
 		`INSERT INTO proc_state (msg_id, state, created_at, updated_at, finished_at)
 		 SELECT n, CASE WHEN n <= 99900 THEN 'SUCCEEDED' ELSE 'PENDING' END, now(), now(), CASE WHEN n <= 99900 THEN now() END
 		 FROM generate_series(1, 100000) n`,
-		`ANALYZE flight_schd, flight_psdt, proc_state`,
+		`INSERT INTO flight_change (flid, msg_id, kind, state_version, dttm, before, fields, changed_at)
+		 SELECT 1000000 + n % 1000, n / 2, 'FLOP-STND', 1, now(), '{}', '{}', now() FROM generate_series(1, 100000) n`,
+		`ANALYZE flight_schd, flight_psdt, proc_state, flight_change`,
 	} {
 		_, err := tx.Exec(t.Context(), statement)
 		require.NoError(t, err)
@@ -46,6 +49,22 @@ func TestFlightQueries_areServedByIndexes(t *testing.T) {
 			_, err := s.FindFlights(t.Context(), q, store.FlightFilter{OperationDay: "2026-11-28", Limit: 500})
 			return err
 		},
+		"history": func(q *planner) error {
+			all, known, err := s.History(t.Context(), q, 1000007, 50_000, 10)
+			require.Len(t, all, 10)
+			require.True(t, known)
+			return err
+		},
+		"no history": func(q *planner) error {
+			_, known, err := s.History(t.Context(), q, 1000000+5000, 0, 10)
+			require.True(t, known)
+			return err
+		},
+		"what a message did": func(q *planner) error {
+			all, err := s.ChangesOf(t.Context(), q, message.Position{ID: 4711}, 0, 10)
+			require.Len(t, all, 2)
+			return err
+		},
 		"consistency point": func(q *planner) error { _, err := s.ConsistencyPoint(t.Context(), q); return err },
 	} {
 		q := &planner{Tx: tx}
@@ -56,6 +75,7 @@ func TestFlightQueries_areServedByIndexes(t *testing.T) {
 				if strings.Contains(line, "Seq Scan on") { // of the lists only psdt has been filled
 					require.NotContains(t, line, "flight_schd", "%s:\n%s", name, plan)
 					require.NotContains(t, line, "flight_psdt", "%s:\n%s", name, plan)
+					require.NotContains(t, line, "flight_change", "%s:\n%s", name, plan)
 					require.NotContains(t, line, "proc_state ", "%s:\n%s", name, plan)
 				}
 			}
@@ -81,6 +101,25 @@ func (p *planner) Query(ctx context.Context, sql string, args ...any) (pgx.Rows,
 	}
 	p.plans = append(p.plans, strings.Join(lines, "\n"))
 	return p.Tx.Query(ctx, sql, args...)
+}
+
+// QueryRow is Query for one row.
+func (p *planner) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	rows, err := p.Query(ctx, sql, args...)
+	return oneRow{rows, err}
+}
+
+type oneRow struct {
+	rows pgx.Rows
+	err  error
+}
+
+func (r oneRow) Scan(dest ...any) error {
+	if r.err != nil {
+		return r.err
+	}
+	_, err := pgx.CollectExactlyOneRow(r.rows, func(row pgx.CollectableRow) (struct{}, error) { return struct{}{}, row.Scan(dest...) })
+	return err
 }
 
 // Exec is not explained, so no query may go there unnoticed.

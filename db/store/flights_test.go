@@ -150,7 +150,9 @@ func TestConsistencyPoint(t *testing.T) {
 	add(5, 0, "SUCCEEDED")
 	require.Equal(t, message.Position{ID: 2}, point())
 
-	_, err = tx.Exec(t.Context(), `INSERT INTO proc_state_hst SELECT p.*, $1 FROM proc_state p WHERE msg_id <= 2`, noon)
+	_, err = tx.Exec(t.Context(), `INSERT INTO proc_state_hst
+		SELECT (json_populate_record(NULL::proc_state_hst, (to_jsonb(p) || jsonb_build_object('archived_at', $1::timestamptz))::json)).*
+		FROM proc_state p WHERE msg_id <= 2`, noon)
 	require.NoError(t, err)
 	_, err = tx.Exec(t.Context(), `DELETE FROM proc_state WHERE msg_id <= 2`)
 	require.NoError(t, err)

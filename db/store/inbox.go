@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"msgexchange/db"
 	"msgexchange/db/pgq"
+	"msgexchange/jobs/backfill"
 	"msgexchange/jobs/inbox"
 	"msgexchange/jobs/message"
 )
@@ -90,24 +92,89 @@ func (s *Store) InboxPolled(ctx context.Context, tx pgx.Tx, lane string, now tim
 	return db.Classify(s.q.InboxPolled(ctx, tx, pgq.InboxPolledParams{Lane: lane, Now: &now}))
 }
 
-// SeedInbox makes w the watermark of a lane that was never seeded and has taken nothing over; what it waits for is
-// forgotten. done is false when it is not such a lane.
-func (s *Store) SeedInbox(ctx context.Context, tx pgx.Tx, lane string, from inbox.Cutover, w int64, receivedAt, now time.Time) (done bool, err error) {
-	text := string(from)
+// SeedInbox lets a lane that was never seeded and has taken nothing over begin there; what it waits for is forgotten. done
+// is false when it is not such a lane.
+func (s *Store) SeedInbox(ctx context.Context, tx pgx.Tx, lane string, at inbox.Start, now time.Time) (done bool, err error) {
+	from := string(at.From)
 	n, err := s.q.SeedInbox(ctx, tx, pgq.SeedInboxParams{
-		Lane: lane, CommittedUpTo: w, WatermarkReceivedAt: timeOrNil(receivedAt), SeededFrom: &text, Now: &now,
+		Lane: lane, CommittedUpTo: at.W, WatermarkReceivedAt: timeOrNil(at.ReceivedAt), SeededFrom: &from, Now: &now,
 	})
 	if err != nil || n == 0 {
 		return false, db.Classify(err)
 	}
-	return true, db.Classify(s.q.DeleteOpenHoles(ctx, tx, pgq.DeleteOpenHolesParams{Lane: lane, Generation: 0}))
+	if err := s.q.DeleteHoles(ctx, tx, lane); err != nil {
+		return false, fmt.Errorf("forget holes: %w", db.Classify(err))
+	}
+	return true, s.insertHoles(ctx, tx, lane, 0, at.Missing, now)
 }
 
-// StopInbox stops the lane; first is false when it was stopped before.
+// StopInbox stops the lane; first is false when it was stopped before. Messages registered ahead of the watermark are
+// released to the head, which has to be woken.
 func (s *Store) StopInbox(ctx context.Context, tx pgx.Tx, lane string, generation int32, why inbox.Stop, now time.Time) (first bool, err error) {
 	text := string(why)
 	n, err := s.q.StopInbox(ctx, tx, pgq.StopInboxParams{Lane: lane, Generation: generation, StoppedReason: &text, Now: &now})
 	return n > 0, db.Classify(err)
+}
+
+// Closed is what a reseed did with the generation of ids that is over.
+type Closed struct {
+	Generation int32 // the new one
+	Archived   int64 // messages
+	Abandoned  int64 // marks that were still owed
+}
+
+// What refuses a reseed. Nothing of it may then be kept.
+var (
+	ErrUnfinished = errors.New("messages are unfinished")
+	ErrMarking    = errors.New("marks are being written at this moment")
+)
+
+// reseedTimeout replaces statement_timeout in a reseed, which moves all there is.
+const reseedTimeout = "SET LOCAL statement_timeout = '2min'"
+
+// ReseedInbox ends the lane's generation of ids and begins the next one there: finished messages go to the archive, marks
+// still owed are given up, holes are forgotten, and a stopped lane runs again. All or nothing, in tx, so that reused ids
+// never meet rows of the ids before them. ErrUnfinished and ErrMarking refuse it.
+func (s *Store) ReseedInbox(ctx context.Context, tx pgx.Tx, lane string, at inbox.Start, now time.Time) (c Closed, err error) {
+	if _, err := tx.Exec(ctx, reseedTimeout); err != nil {
+		return c, fmt.Errorf("reseed: %w", db.Classify(err))
+	}
+	if _, err := s.q.LockInbox(ctx, tx, lane); err != nil { // from here on nobody enqueues
+		return c, fmt.Errorf("lock the inbox cursor: %w", db.Classify(err))
+	}
+	if err := s.allFinished(ctx, tx, now); err != nil {
+		return c, err
+	}
+	old, err := s.q.CloseGeneration(ctx, tx, pgq.CloseGenerationParams{Now: &now, Reason: string(backfill.GenerationClosed)})
+	if err != nil {
+		return c, fmt.Errorf("close the generation of ids: %w", db.Classify(err))
+	}
+	if old.Claimed > 0 {
+		return c, fmt.Errorf("%d of the %d owed: %w", old.Claimed, old.Abandoned, ErrMarking)
+	}
+	if err := s.allFinished(ctx, tx, now); err != nil { // put back meanwhile
+		return c, err
+	}
+	if err := s.q.DeleteHoles(ctx, tx, lane); err != nil {
+		return c, fmt.Errorf("forget holes: %w", db.Classify(err))
+	}
+	from := string(at.From)
+	c = Closed{Archived: old.Moved, Abandoned: old.Abandoned}
+	c.Generation, err = s.q.OpenGeneration(ctx, tx, pgq.OpenGenerationParams{
+		Lane: lane, CommittedUpTo: at.W, WatermarkReceivedAt: timeOrNil(at.ReceivedAt), SeededFrom: &from, Now: &now,
+	})
+	if err != nil {
+		return c, fmt.Errorf("open the generation of ids: %w", db.Classify(err))
+	}
+	return c, s.insertHoles(ctx, tx, lane, c.Generation, at.Missing, now)
+}
+
+func (s *Store) allFinished(ctx context.Context, tx pgx.Tx, now time.Time) error {
+	left, err := s.Backlog(ctx, tx, now)
+	if err == nil && left.Unfinished > 0 {
+		err = fmt.Errorf("%d of them: %w", left.Unfinished, ErrUnfinished)
+	}
+	return err
 }
 
 // Incoming is a mailbox row about to become a PENDING message.
@@ -164,17 +231,26 @@ func (s *Store) Register(ctx context.Context, tx pgx.Tx, lane string, m Incoming
 	return err == nil, db.Classify(err)
 }
 
-// PassedHoles gives the newest holes the watermark has passed, ascending.
-func (s *Store) PassedHoles(ctx context.Context, q db.Querier, lane string, generation int32, limit int) ([]inbox.Hole, error) {
+// PassedHoles gives the newest holes the watermark has passed, ascending, and since when the longest passed of them is.
+func (s *Store) PassedHoles(ctx context.Context, q db.Querier, lane string, generation int32, limit int) (out []inbox.Hole, since time.Time, err error) {
 	rows, err := s.q.PassedHoles(ctx, q, pgq.PassedHolesParams{Lane: lane, Generation: generation, MaxRows: int32(limit)})
 	if err != nil {
-		return nil, fmt.Errorf("read passed holes: %w", db.Classify(err))
+		return nil, since, fmt.Errorf("read passed holes: %w", db.Classify(err))
 	}
-	out := make([]inbox.Hole, len(rows))
+	out = make([]inbox.Hole, len(rows))
 	for i, r := range rows {
 		out[len(rows)-1-i] = inbox.Hole{Range: inbox.Range{First: r.FirstID, Last: r.LastID}, FirstSeen: r.FirstSeenAt}
+		if at := orZero(r.ReleasedAt); since.IsZero() || at.Before(since) {
+			since = at
+		}
 	}
-	return out, nil
+	return out, since, nil
+}
+
+// PrunePassedHoles forgets holes passed before then, and all but the newest keep, and says how many.
+func (s *Store) PrunePassedHoles(ctx context.Context, tx pgx.Tx, lane string, generation int32, before time.Time, keep int) (int64, error) {
+	n, err := s.q.PrunePassedHoles(ctx, tx, pgq.PrunePassedHolesParams{Lane: lane, Generation: generation, ReleasedBefore: &before, Keep: int32(keep)})
+	return n, db.Classify(err)
 }
 
 // ReplacePassedHoles puts what remains of passed holes in their place.
@@ -209,8 +285,14 @@ func firstIDs(holes []inbox.Hole) []int64 {
 	return out
 }
 
+// Held is what we hold of a row taken over, with its text while we keep that.
+type Held struct {
+	inbox.Memory
+	Text []byte // nil: not kept
+}
+
 // Memories says what we hold of each of the rows: a text of ours that is gone counts as the same.
-func (s *Store) Memories(ctx context.Context, q db.Querier, generation int32, rows []inbox.Message) (map[int64]inbox.Memory, error) {
+func (s *Store) Memories(ctx context.Context, q db.Querier, generation int32, rows []inbox.Message) (map[int64]Held, error) {
 	ids := make([]int64, len(rows))
 	at := make([]message.Position, len(rows))
 	for i, r := range rows {
@@ -224,18 +306,32 @@ func (s *Store) Memories(ctx context.Context, q db.Querier, generation int32, ro
 	if err != nil {
 		return nil, err
 	}
-	out := make(map[int64]inbox.Memory, len(rows))
+	out := make(map[int64]Held, len(rows))
 	for _, k := range known {
-		out[k.MsgID] = inbox.Memory{Known: true, ReceivedAt: orZero(k.ReceivedAt), SameText: true}
+		out[k.MsgID] = Held{Memory: inbox.Memory{Known: true, ReceivedAt: orZero(k.ReceivedAt), SameText: true}}
 	}
 	for i, r := range rows {
-		m, raw := out[r.ID], raws[at[i]]
-		if _, kept := raws[at[i]]; kept && m.Known {
-			m.SameText = raw.SizeBytes == r.Size && (raw.Oversize || r.Oversize || string(raw.Text) == r.Text)
-			out[r.ID] = m
+		h, raw := out[r.ID], raws[at[i]]
+		if _, kept := raws[at[i]]; kept && h.Known {
+			h.Text = raw.Text
+			h.SameText = raw.SizeBytes == r.Size && (raw.Oversize || r.Oversize || string(raw.Text) == r.Text)
+			out[r.ID] = h
 		}
 	}
 	return out, nil
+}
+
+// Unknown gives those of the ids that were never taken over in the generation.
+func (s *Store) Unknown(ctx context.Context, q db.Querier, generation int32, ids []int64) ([]int64, error) {
+	known, err := s.q.KnownMessages(ctx, q, pgq.KnownMessagesParams{Generation: generation, Ids: ids})
+	if err != nil {
+		return nil, fmt.Errorf("read known messages: %w", db.Classify(err))
+	}
+	held := make(map[int64]bool, len(known))
+	for _, k := range known {
+		held[k.MsgID] = true
+	}
+	return slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return held[id] }), nil
 }
 
 // InboxRuns says whether the lane takes anything over: it is not stopped.

@@ -44,7 +44,7 @@ func TestInboxRoundTrip(t *testing.T) {
 	in, _, err := s.Inbox(t.Context(), tx, lane)
 	require.NoError(t, err)
 	requireSame(t, after, in.Cursor)
-	passed, err := s.PassedHoles(t.Context(), tx, lane, 0, 10)
+	passed, _, err := s.PassedHoles(t.Context(), tx, lane, 0, 10)
 	require.NoError(t, err)
 	require.Len(t, passed, 1)
 	require.Equal(t, inbox.Range{First: 1, Last: 3}, passed[0].Range)
@@ -57,7 +57,7 @@ func TestInboxRoundTrip(t *testing.T) {
 	require.False(t, same, "another watermark")
 
 	require.NoError(t, s.ReplacePassedHoles(t.Context(), tx, lane, 0, passed, []inbox.Hole{hole(1, 1, time.Hour), hole(3, 3, time.Hour)}, at))
-	passed, err = s.PassedHoles(t.Context(), tx, lane, 0, 1)
+	passed, _, err = s.PassedHoles(t.Context(), tx, lane, 0, 1)
 	require.NoError(t, err)
 	require.Equal(t, int64(3), passed[0].First, "the newest come first when there are too many")
 

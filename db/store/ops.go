@@ -24,6 +24,7 @@ type OpsMessage struct {
 	LastError               *string    `json:"lastError"`
 	SkipReason              *string    `json:"skipReason"`
 	IdentityKey             *string    `json:"identityKey"`
+	IdentityReuse           *string    `json:"identityReuse"`
 	Attempts                int32      `json:"attempts"`
 	NextAttemptAt           *time.Time `json:"nextAttemptAt"`
 	ProcessingStartedAt     *time.Time `json:"processingStartedAt"`

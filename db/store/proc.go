@@ -83,14 +83,15 @@ type Finished struct {
 	Reset   bool        // charged but not tried: pays nothing and stays what it was
 	Class   fault.Class // of a failure; empty otherwise
 	Root    fault.Class
-	Err     error
+	Err     error  // of a failure, or why it was skipped
 	Skip    string // skip_reason
 	Next    time.Time
 	Mark    bool // a processed mark is owed
 	Meta    message.Meta
 	Hash    [32]byte
 	Bound   string // identity key, once it is this message's
-	HasMeta bool   // Meta could be read
+	Reuse   message.Reuse
+	HasMeta bool // Meta could be read
 }
 
 // Finish writes where each message goes. It changes unfinished rows only and says how many it changed.
@@ -112,29 +113,31 @@ func (s *Store) Finish(ctx context.Context, tx pgx.Tx, all []Finished, now time.
 
 // finishRow is Finished as FinishMessages reads it; nil is NULL.
 type finishRow struct {
-	MsgID     int64         `json:"msg_id"`
-	State     message.State `json:"state"`
-	Reset     bool          `json:"reset"`
-	Class     *fault.Class  `json:"error_class"`
-	Root      *fault.Class  `json:"root_error_class"`
-	LastError *string       `json:"last_error"`
-	Skip      *string       `json:"skip_reason"`
-	Identity  *string       `json:"identity_key"`
-	Next      *time.Time    `json:"next_attempt_at"`
-	Finished  *time.Time    `json:"finished_at"`
-	Mark      *time.Time    `json:"backfill_next_at"`
-	Hash      *string       `json:"content_hash"`
-	SNDR      *string       `json:"sndr"`
-	TYPE      *string       `json:"type"`
-	STYP      *string       `json:"styp"`
-	SEQN      *int64        `json:"seqn"`
-	DTTM      *time.Time    `json:"dttm"`
+	MsgID     int64          `json:"msg_id"`
+	State     message.State  `json:"state"`
+	Reset     bool           `json:"reset"`
+	Class     *fault.Class   `json:"error_class"`
+	Root      *fault.Class   `json:"root_error_class"`
+	LastError *string        `json:"last_error"`
+	Skip      *string        `json:"skip_reason"`
+	Identity  *string        `json:"identity_key"`
+	Reuse     *message.Reuse `json:"identity_reuse"`
+	Next      *time.Time     `json:"next_attempt_at"`
+	Finished  *time.Time     `json:"finished_at"`
+	Mark      *time.Time     `json:"backfill_next_at"`
+	Hash      *string        `json:"content_hash"`
+	SNDR      *string        `json:"sndr"`
+	TYPE      *string        `json:"type"`
+	STYP      *string        `json:"styp"`
+	SEQN      *int64         `json:"seqn"`
+	DTTM      *time.Time     `json:"dttm"`
 }
 
 func (f Finished) row(now time.Time) finishRow {
 	r := finishRow{
 		MsgID: f.ID, State: f.State, Reset: f.Reset,
-		Class: orNil(f.Class), Root: orNil(f.Root), Skip: orNil(f.Skip), Identity: orNil(f.Bound), Next: timeOrNil(f.Next),
+		Class: orNil(f.Class), Root: orNil(f.Root), Skip: orNil(f.Skip), Identity: orNil(f.Bound), Reuse: orNil(f.Reuse),
+		Next: timeOrNil(f.Next),
 	}
 	if f.Err != nil {
 		text := fault.Text(f.Err)
@@ -212,21 +215,6 @@ func (s *Store) LogSnapshot(ctx context.Context, tx pgx.Tx, n Snapshot) error {
 		MsgID: n.Pos.ID, Generation: n.Pos.Generation, Kind: string(n.Kind), ScopeStart: timeOrNil(n.From), ScopeEnd: timeOrNil(n.To),
 		Records: int32(n.Records), Created: int32(n.Created), Updated: int32(n.Updated), Unchanged: int32(n.Unchanged), RecvAt: n.ReceivedAt,
 	}))
-}
-
-// RequestOpen says whether a request of the kind waits for an answer that could have been made at dttm: answers made
-// before it was sent are late (design §9; compared at second resolution, contract §8.18).
-func (s *Store) RequestOpen(ctx context.Context, q db.Querier, kind string, dttm time.Time) (bool, error) {
-	rows, err := s.q.OpenRequestSentAt(ctx, q, kind)
-	if err != nil {
-		return false, fmt.Errorf("look for the open request %s: %w", kind, db.Classify(err))
-	}
-	for _, r := range rows {
-		if r.SentAt != nil && !dttm.Before(r.SentAt.Truncate(time.Second)) {
-			return true, nil
-		}
-	}
-	return false, nil
 }
 
 func byteaText(b []byte) string { return `\x` + hex.EncodeToString(b) }

@@ -34,6 +34,7 @@ import (
 	"msgexchange/workers/head"
 	"msgexchange/workers/kafka"
 	"msgexchange/workers/poll"
+	"msgexchange/workers/request"
 )
 
 // node is everything one process is made of. It is built once, from the outside in, and closed in the other order.
@@ -52,6 +53,7 @@ type node struct {
 	schd    *kafka.Producer
 	waker   *drain.Waker
 	roles   map[jobs.Role]drain.Role
+	desk    *request.Desk
 
 	closers []func()
 }
@@ -92,6 +94,9 @@ func (n *node) openPostgres(ctx context.Context) error {
 	n.pool = pool
 	n.closers = append(n.closers, func() { within(closeTimeout, pool.Close) })
 	n.metrics.MustRegister(pgxpoolprometheus.NewCollector(pool, nil))
+	if _, err := db.CheckServer(ctx, pool); err != nil {
+		return err
+	}
 	ok, detail, err := db.SchemaCurrent(ctx, pool)
 	if err != nil {
 		return err
@@ -155,7 +160,7 @@ func (n *node) openKafka(context.Context) error {
 	return nil
 }
 
-// makeRoles puts the five roles together. All of them, whatever this pod works: its watcher asks each what is pending.
+// makeRoles puts the roles together. All of them, whatever this pod works: its watcher asks each what is pending.
 func (n *node) makeRoles(context.Context) error {
 	delivery, err := deliver.NewMetrics(n.metrics)
 	if err != nil {
@@ -171,6 +176,7 @@ func (n *node) makeRoles(context.Context) error {
 		jobs.RoleMsg:      deliver.NewMsg(deliver.Config{Batch: n.config.Delivery.Batch}, sending(n.msg)),
 		jobs.RoleSchd:     deliver.NewSchd(deliver.SchdConfig{FlushPeriod: n.config.Schd.FlushPeriod, FlushLimit: n.config.Schd.FlushLimit}, sending(n.schd)),
 		jobs.RoleBackfill: n.backfiller(),
+		jobs.RoleRequest:  n.requester(),
 	}
 	return nil
 }
@@ -261,7 +267,7 @@ func newPodName() string {
 func parseRoles(names []string) (roles []jobs.Role, serveHTTP bool, err error) {
 	byName := map[string][]jobs.Role{
 		"all": jobs.AllRoles(), "http": nil, "poll": {jobs.RolePoll}, "head": {jobs.RoleHead}, "deliver": {jobs.RoleMsg, jobs.RoleSchd},
-		"backfill": {jobs.RoleBackfill}, "request": nil, "maintenance": nil,
+		"backfill": {jobs.RoleBackfill}, "request": {jobs.RoleRequest}, "maintenance": nil,
 	}
 	var errs []error
 	for _, name := range names {

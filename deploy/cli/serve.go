@@ -45,7 +45,7 @@ func (s serve) Run(ctx context.Context, p *Process) error {
 	}
 	log := logger(p, cfg)
 	for _, name := range s.Roles {
-		if name == "request" || name == "maintenance" {
+		if name == "maintenance" {
 			log.WarnContext(ctx, "role has no work in this version", "role", name)
 		}
 	}
@@ -111,8 +111,8 @@ func runNode(ctx context.Context, r running) error {
 // idleLook is how often an until-idle process looks whether something is left to do.
 const idleLook = 100 * time.Millisecond
 
-// idle returns once nothing was left to do for d: no message below the mailbox's highest id is open, no event and no mark
-// waits. What cannot be asked counts as something to do.
+// idle returns once nothing was left to do for d: no message below the mailbox's highest id is open, no event, no mark
+// and no request waits. What cannot be asked counts as something to do.
 func (n *node) idle(ctx context.Context, d time.Duration) error {
 	t := time.NewTicker(idleLook)
 	defer t.Stop()
@@ -141,7 +141,7 @@ func (n *node) busy(ctx context.Context) bool {
 	if err != nil || extent.Max > in.Cursor.W {
 		return true
 	}
-	for _, role := range []jobs.Role{jobs.RoleHead, jobs.RoleMsg, jobs.RoleSchd, jobs.RoleBackfill} {
+	for _, role := range []jobs.Role{jobs.RoleHead, jobs.RoleMsg, jobs.RoleSchd, jobs.RoleBackfill, jobs.RoleRequest} {
 		if pending, err := n.roles[role].Pending(ctx, n.pool); err != nil || pending {
 			return true
 		}

@@ -36,7 +36,11 @@ type starter interface {
 // web makes the HTTP part.
 func (n *node) web(client *workers.Client) (*web, error) {
 	w := &web{health: health.New(time.Now, n.probes()...)}
-	operations := &ops.API{Pool: n.pool, Store: n.store, Waker: n.waker, Now: time.Now}
+	operations := &ops.API{
+		Pool: n.pool, Store: n.store, Waker: n.waker, Now: time.Now,
+		Lane:   poll.Reseeder{Lane: n.config.Lane, Store: n.store, Mailbox: n.mailbox, Server: n.mailbox, Now: time.Now},
+		Asking: ops.Asking{Requests: n.desk, Zone: n.zone, Shadow: !n.live()},
+	}
 	page, err := console.New(console.Deps{
 		Service: n.config.ServiceName, Version: n.build.Version, Report: w.health.Report, Summary: operations.Read, Now: time.Now,
 	})
@@ -50,6 +54,7 @@ func (n *node) web(client *workers.Client) (*web, error) {
 	w.jobs = ui
 	w.server, err = server.New(n.config.HTTP, server.Deps{
 		Log: n.log, Now: time.Now, Health: w.health, Console: page, Jobs: ui, Metrics: n.metrics, Ops: operations,
+		Syncer:  &compat.Syncer{Requests: n.desk, Zone: n.zone, Shadow: !n.live()},
 		Flights: flights.New(n.pool, n.store, n.zone),
 		Sender: &compat.Sender{
 			Mailbox: letterbox{n.mailbox}, Inbox: counter{n, poll.Registrar{Lane: n.config.Lane, Store: n.store, Waker: n.waker, Now: time.Now}},

@@ -173,3 +173,37 @@ func (a *API) One(c *gin.Context) error {
 	c.Data(http.StatusOK, "application/json", append(b, '}'))
 	return nil
 }
+
+// History serves GET /flights/{flid}/history: what messages did to the flight, the last first; also of a deleted flight.
+func (a *API) History(c *gin.Context) error {
+	flid, err := param.PathID(c.Param("flid"))
+	if err != nil {
+		return err
+	}
+	q := param.Of(c.Request.URL.Query())
+	before, _, _ := q.Cursor()
+	most := q.Limit(limit, maxLimit)
+	if err := q.Err(); err != nil {
+		return err
+	}
+	all, known, err := a.store.History(c.Request.Context(), a.pool, flid, before, most+1) // one more tells whether there is more
+	switch {
+	case err != nil:
+		return err
+	case !known:
+		return problem.New(problem.NotFound, "no such flight")
+	}
+	page := historyPage{Items: all}
+	if len(all) > most {
+		page.Items = all[:most]
+		next := param.Mark(all[most-1].ID, 0)
+		page.Next = &next
+	}
+	return problem.WriteJSON(c.Writer, http.StatusOK, page)
+}
+
+// historyPage is how History answers; next is null on the last page.
+type historyPage struct {
+	Items []store.FlightChange `json:"items"`
+	Next  *string              `json:"next"`
+}

@@ -192,6 +192,53 @@ func TestOne(t *testing.T) {
 		"deletedAt":"2026-11-30T12:00:00+08:00","messageId":4712}`, rec.Body.String())
 }
 
+func TestHistory(t *testing.T) {
+	t.Parallel()
+	gone := plain(18, 0)
+	gone.DeletedAt, gone.DeletedBy = noon(), message.Position{ID: 4712}
+	api, pool := setup(t, plain(15, 0), gone)
+	st := store.New(zone())
+	moved := plain(18, 0)
+	moved.Version, moved.Scalars["stnd"] = 4, sis.TextValue("209")
+	meta := func(styp string) message.Meta { return message.Meta{TYPE: "FLOP", STYP: styp, DTTM: noon()} }
+	require.NoError(t, db.InTx(t.Context(), pool, func(tx pgx.Tx) error {
+		return st.InsertHistory(t.Context(), tx, []store.Deed{
+			{Pos: message.Position{ID: 4711}, Meta: meta("STND"), Change: flight.Change{Op: flight.Update, Before: plain(18, 0), After: moved, Fields: []string{"stnd", "reno"}}},
+			{Pos: message.Position{ID: 4713}, Meta: meta("STND"), Change: flight.Change{Before: moved, After: moved}},
+			{Pos: message.Position{Generation: 1, ID: 2}, Meta: meta("FDEL"), Change: flight.Change{Op: flight.Delete, Before: moved, After: gone}},
+		}, noon())
+	}))
+	read := func(query string) string {
+		got, err := get(t, api.History, "/flights/18/history?"+query, gin.Param{Key: "flid", Value: "18"})
+		require.NoError(t, err, query)
+		return got.Body.String()
+	}
+	item := func(what string) string {
+		return `{"flid":18,"messageId":` + what + `}`
+	}
+	const at = `"dttm":"2026-11-30T12:00:00+08:00","changedAt":"2026-11-30T12:00:00+08:00"`
+	deleted := item(`"1:2","kind":"FLOP-FDEL","change":"DELETE","stateVersion":3,` + at + `,"before":{},"fields":{}`)
+	silent := item(`4713,"kind":"FLOP-STND","change":null,"stateVersion":4,` + at + `,"before":{},"fields":{}`)
+	updated := item(`4711,"kind":"FLOP-STND","change":"UPDATE","stateVersion":4,` + at + `,"before":{"stnd":"208","reno":null},"fields":{"stnd":"209","reno":null}`)
+
+	require.JSONEq(t, `{"items":[`+deleted+`,`+silent+`,`+updated+`],"next":null}`, read(""), "of a deleted flight too")
+	var page struct {
+		Items []json.RawMessage
+		Next  string
+	}
+	require.NoError(t, json.Unmarshal([]byte(read("limit=2")), &page))
+	require.Len(t, page.Items, 2)
+	require.JSONEq(t, `{"items":[`+updated+`],"next":null}`, read("limit=2&after="+page.Next))
+
+	for flid, want := range map[string]problem.Code{"77": problem.NotFound, "x": problem.BadRequest} {
+		_, err := get(t, api.History, "/flights/"+flid+"/history", gin.Param{Key: "flid", Value: flid})
+		require.Equal(t, want, problem.Of(err).Code, flid)
+	}
+	got, err := get(t, api.History, "/flights/15/history", gin.Param{Key: "flid", Value: "15"})
+	require.NoError(t, err)
+	require.JSONEq(t, `{"items":[],"next":null}`, got.Body.String())
+}
+
 // Long lists wait for each other: the pool is the pipeline's first. A caller who stops waiting is told so.
 func TestAll_busy(t *testing.T) {
 	t.Parallel()

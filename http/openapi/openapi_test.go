@@ -38,8 +38,11 @@ import (
 	"msgexchange/http/health"
 	"msgexchange/http/ops"
 	"msgexchange/http/server"
+	"msgexchange/jobs"
 	"msgexchange/jobs/flight"
+	"msgexchange/jobs/inbox"
 	"msgexchange/jobs/message"
+	asking "msgexchange/jobs/request"
 	"msgexchange/jobs/sis"
 )
 
@@ -55,6 +58,51 @@ func (mailbox) Insert(_ context.Context, text string, _ time.Time) (int64, error
 	return 7, nil
 }
 
+// lane is busy when told so by the watermark.
+type lane struct{}
+
+func (lane) Look(_ context.Context, from inbox.Cutover) (inbox.Start, error) {
+	return inbox.Start{From: from}, nil
+}
+
+func (lane) Reseed(_ context.Context, _ pgx.Tx, start inbox.Start) (store.Closed, error) {
+	if start.From == "7" {
+		return store.Closed{}, store.ErrUnfinished
+	}
+	return store.Closed{Generation: 1, Archived: 3}, nil
+}
+
+// jsonOf adds the media type to headers.
+func jsonOf(headers []string) []string {
+	return append([]string{"Content-Type", "application/json"}, headers...)
+}
+
+// requests registers nothing but schedules; those of 1999 do not get into the mailbox.
+type requests struct{}
+
+func (requests) Register(_ context.Context, _ pgx.Tx, kind message.Kind, w asking.Window, _ string) (asking.Request, error) {
+	if kind != asking.Schedule {
+		return asking.Request{}, asking.KindError{Kind: kind}
+	}
+	return asking.Request{ID: int64(w.From.Year()), Kind: kind, State: asking.Registered, SEQN: 217}, nil
+}
+
+func (r requests) Ask(ctx context.Context, kind message.Kind, w asking.Window, actor string) (asking.Request, error) {
+	return r.Register(ctx, nil, kind, w, actor)
+}
+
+func (requests) Sent(_ context.Context, id int64, _ time.Duration) (int64, bool, error) {
+	return 9, id != 1999, nil
+}
+
+func (requests) Kinds() []message.Kind { return []message.Kind{asking.Schedule} }
+
+// asleep wakes nobody.
+type asleep struct{}
+
+func (asleep) Wake(context.Context, pgx.Tx, ...jobs.Role) error { return nil }
+func (asleep) Ring(...jobs.Role)                                {}
+
 func now() time.Time { return time.Date(2026, 11, 30, 4, 0, 0, 0, time.UTC) }
 
 // serve is the whole surface over a real database with a little of everything.
@@ -62,7 +110,7 @@ func serve(t *testing.T, pool *pgxpool.Pool, change func(*server.Config)) http.H
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	st := store.New(time.FixedZone("CST", 8*60*60))
-	api := &ops.API{Pool: pool, Store: st, Now: now}
+	api := &ops.API{Pool: pool, Store: st, Now: now, Waker: asleep{}, Lane: lane{}, Asking: ops.Asking{Requests: requests{}, Zone: time.UTC}}
 	ready := health.New(now, health.Probe{Name: "postgres", Critical: true})
 	page, err := console.New(console.Deps{Service: "msgexchangeapi", Version: "test", Report: ready.Report, Summary: api.Read, Now: now})
 	require.NoError(t, err)
@@ -74,6 +122,7 @@ func serve(t *testing.T, pool *pgxpool.Pool, change func(*server.Config)) http.H
 	}
 	s, err := server.New(cfg, server.Deps{
 		Log: log, Now: now, Health: ready, Sender: &compat.Sender{Mailbox: mailbox{}, Now: now, Log: log},
+		Syncer:  &compat.Syncer{Requests: requests{}, Zone: time.UTC},
 		Flights: flights.New(pool, st, time.UTC), Ops: api, Console: page, Metrics: prometheus.NewRegistry(),
 	})
 	require.NoError(t, err)
@@ -97,7 +146,11 @@ func fill(t *testing.T, pool *pgxpool.Pool) {
 		_, err := tx.Exec(t.Context(), `
 			INSERT INTO inbox_cursor (lane, updated_at) VALUES ('default', now());
 			INSERT INTO pipeline_lease (lane, role, heartbeat_at) VALUES ('default', 'head', now());
-			INSERT INTO proc_state (msg_id, state, created_at, updated_at, finished_at) VALUES (1, 'SUCCEEDED', now(), now(), now());
+			INSERT INTO req_track (kind, registered_at) VALUES ('RQFD-NONE', now());
+			INSERT INTO proc_state (msg_id, state, identity_reuse, created_at, updated_at, finished_at) VALUES (1, 'SUCCEEDED', 'wrapped', now(), now(), now());
+			INSERT INTO flight_change (flid, msg_id, generation, kind, change, state_version, dttm, before, fields, changed_at) VALUES
+				(15, 1, 0, 'SCHD-DNLD', 'CREATE', 1, now(), '{}', '{"flno":"CZ1"}', now()),
+				(15, 2, 1, 'FLOP-STND', NULL, 1, now(), '{}', '{}', now());
 			INSERT INTO msg_event (target, msg_id, flid, partition_key, event_type, state_version, kind, payload, created_at) VALUES
 				('KAFKA:msg', 1, 15, '15', 'UPSERT', 1, 'FLOP-PSDT', '{}', now()), ('KAFKA:schd', 1, 15, '15', 'TOMBSTONE', 1, 'FLOP-FDEL', NULL, now())`)
 		return err
@@ -159,7 +212,8 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	h := serve(t, pool, nil)
 	_, router := described(t, h)
 	const inside, outside, xml = "10.0.0.1:1", "203.0.113.9:1", "text/xml"
-	operator := []string{"Authorization", "Bearer acts"}
+	const window = `{"startTime":"2026-11-30 00:00","endTime":"2026-11-30 23:59"}`
+	operator, asJSON := []string{"Authorization", "Bearer acts", "Content-Type", "application/json"}, []string{"Content-Type", "application/json"}
 	cases := []struct {
 		method, target, from, body string
 		headers                    []string
@@ -174,6 +228,12 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		{"POST", "/cminmsgs/send", inside, strings.Repeat(" ", 11_000_000), []string{"Content-Type", xml}, 413},
 		{"POST", "/cminmsgs/send", inside, "{}", []string{"Content-Type", "application/json"}, 415},
 		{"POST", "/cminmsgs/send", inside, "<MSG>away</MSG>", []string{"Content-Type", xml}, 503},
+		{"POST", "/schd/sync", inside, window, asJSON, 200},
+		{"POST", "/schd/sync", inside, "", asJSON, 400},
+		{"POST", "/schd/sync", inside, `{"startTime":"2026-11-30 00:00","endTime":"2026-12-04 00:00"}`, asJSON, 400},
+		{"POST", "/schd/sync", inside, `{"startTime":"2026-11-30 00:00","endTime":"11:30 PM"}`, asJSON, 400},
+		{"POST", "/schd/sync", outside, window, asJSON, 401},
+		{"POST", "/schd/sync", inside, strings.ReplaceAll(window, "2026", "1999"), asJSON, 503},
 		{"GET", "/all/flights", inside, "", nil, 200},
 		{"GET", "/all/flights?limit=0", inside, "", nil, 400},
 		{"GET", "/all/flights", outside, "", nil, 401},
@@ -184,6 +244,11 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		{"GET", "/flights/x", inside, "", nil, 400},
 		{"GET", "/flights/17", inside, "", nil, 404},
 		{"GET", "/flights/16", inside, "", nil, 410},
+		{"GET", "/flights/15/history", inside, "", nil, 200},
+		{"GET", "/flights/15/history?limit=1", inside, "", nil, 200},
+		{"GET", "/flights/16/history", inside, "", nil, 200},
+		{"GET", "/flights/x/history", inside, "", nil, 400},
+		{"GET", "/flights/17/history", inside, "", nil, 404},
 		{"GET", "/ops/summary", inside, "", nil, 200},
 		{"GET", "/ops/messages", inside, "", nil, 200},
 		{"GET", "/ops/messages?state=x", inside, "", nil, 400},
@@ -191,9 +256,24 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		{"GET", "/ops/messages/2", inside, "", nil, 404},
 		{"GET", "/ops/events?limit=1", inside, "", nil, 200},
 		{"GET", "/ops/events", inside, "", nil, 200},
+		{"GET", "/ops/requests", inside, "", nil, 200},
+		{"GET", "/ops/requests?kind=RQFD-NONE&state=registered&limit=1", inside, "", nil, 200},
+		{"GET", "/ops/requests?state=x", inside, "", nil, 400},
+		{"POST", "/ops/requests", inside, `{"kind":"RQFD-NONE","startTime":"2026-11-30 00:00","endTime":"2026-11-30 23:59","reason":"INC-7"}`, operator, 202},
+		{"POST", "/ops/requests", inside, `{"kind":"RQFD-NONE","reason":"INC-7"}`, operator, 400},
+		{"POST", "/ops/requests", inside, `{"kind":"RQRD-REGN","reason":"INC-7"}`, operator, 400},
+		{"POST", "/ops/requests", inside, `{"kind":"RQRD-REGN","startTime":"2026-11-30 00:00","reason":"INC-7"}`, operator, 400},
+		{"POST", "/ops/requests", inside, `{"kind":"RQFD-NONE"}`, nil, 401},
 		{"GET", "/ops/audit", inside, "", operator, 200},
 		{"GET", "/ops/audit?limit=x", inside, "", operator, 400},
 		{"GET", "/ops/audit", inside, "", nil, 401},
+		{"POST", "/ops/backfill/resume", inside, `{"ids":[1,99],"reason":"INC-7"}`, jsonOf(operator), 200},
+		{"POST", "/ops/backfill/resume", inside, `{"ids":[],"reason":"INC-7"}`, jsonOf(operator), 400},
+		{"POST", "/ops/backfill/resume", inside, `{"ids":[1],"reason":"INC-7"}`, jsonOf(nil), 401},
+		{"POST", "/ops/lane/reseed", inside, `{"watermark":"first","reason":"INC-7"}`, jsonOf(operator), 400},
+		{"POST", "/ops/lane/reseed", inside, `{"watermark":"7","reason":"INC-7"}`, jsonOf(operator), 409},
+		{"POST", "/ops/lane/reseed", inside, `{"watermark":"min","reason":"INC-7","dryRun":true}`, jsonOf(operator), 200},
+		{"POST", "/ops/lane/reseed", inside, `{"watermark":"min","reason":"INC-7"}`, jsonOf(nil), 401},
 		{"GET", "/healthz", outside, "", nil, 200},
 		{"GET", "/readyz", inside, "", nil, 503},
 		{"GET", "/readyz", outside, "", nil, 401},
@@ -215,7 +295,7 @@ func TestFailuresAreAsDescribed(t *testing.T) {
 	limited := serve(t, pool, func(c *server.Config) { c.RateLimit, c.RateBurst = 0.001, 1 })
 	away := serve(t, pool, func(c *server.Config) { c.TrustedCIDRs = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")} })
 	_, router := described(t, away)
-	for _, target := range []string{"/all/flights", "/flights", "/flights/15", "/ops/summary", "/ops/messages", "/ops/messages/1", "/ops/events"} {
+	for _, target := range []string{"/all/flights", "/flights", "/flights/15", "/flights/15/history", "/ops/summary", "/ops/messages", "/ops/messages/1", "/ops/events", "/ops/requests"} {
 		rec := ask(t, away, http.MethodGet, target, "10.0.0.1:1", "")
 		require.Equal(t, http.StatusServiceUnavailable, rec.Code, "%s: %s", target, rec.Body)
 		validate(t, router, request(t, http.MethodGet, target, "10.0.0.1:1", ""), rec)

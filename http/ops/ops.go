@@ -25,7 +25,10 @@ type API struct {
 	Pool  *pgxpool.Pool
 	Store *store.Store
 	Waker Waker // for orders only
+	Lane  Reseeder
 	Now   func() time.Time
+	// Asking is for orders about requests.
+	Asking Asking
 }
 
 // Rows of a page.

@@ -83,19 +83,42 @@ type Waker interface {
 
 // Orders are the actions by path: each a POST, for operators only.
 func (a *API) Orders() map[string]func(*gin.Context) error {
-	return map[string]func(*gin.Context) error{}
+	return map[string]func(*gin.Context) error{
+		"/ops/lane/reseed":     a.reseed,
+		"/ops/backfill/resume": a.resume,
+		"/ops/requests":        func(c *gin.Context) error { return serve(a, c, http.StatusAccepted, "requests", a.makeRequest) },
+	}
 }
 
 // serve reads an order, has it carried out and answers with status. It is all an endpoint of an action consists of:
 //
 //	"/ops/replay": func(c *gin.Context) error { return serve(a, c, http.StatusOK, "replay", a.replay) },
 func serve[B body](a *API, c *gin.Context, status int, name string, do action[B]) error {
+	return servePrepared(a, c, status, name, func(context.Context, B) (struct{}, error) { return struct{}{}, nil },
+		func(ctx context.Context, tx pgx.Tx, order B, _ struct{}) (Done, error) { return do(ctx, tx, order) })
+}
+
+// orderTimeout bounds an order. Some move a great many rows.
+const orderTimeout = 90 * time.Second
+
+// servePrepared is serve for an action that needs to know something of a foreign system: look asks it before the
+// transaction begins.
+func servePrepared[B body, P any](
+	a *API, c *gin.Context, status int, name string, look func(context.Context, B) (P, error), do func(context.Context, pgx.Tx, B, P) (Done, error),
+) error {
+	ctx, cancel := context.WithTimeout(c.Request.Context(), orderTimeout)
+	defer cancel()
 	order, err := read[B](c.Request)
 	if err != nil {
 		return err
 	}
-	caller := access.From(c.Request.Context())
-	answer, err := carryOut(c.Request.Context(), a, By{Actor: caller.Actor(), Peer: caller.Peer.String()}, name, order, do)
+	found, err := look(ctx, order)
+	if err != nil {
+		return err
+	}
+	caller := access.From(ctx)
+	answer, err := carryOut(ctx, a, By{Actor: caller.Actor(), Peer: caller.Peer.String()}, name, order,
+		func(ctx context.Context, tx pgx.Tx, order B) (Done, error) { return do(ctx, tx, order, found) })
 	if err != nil {
 		return err
 	}

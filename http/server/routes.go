@@ -43,19 +43,22 @@ func (s *Server) routes() ([]route, error) {
 		{method: http.MethodGet, path: "/", need: access.Reader, fail: problem.Write, do: d.Console.Page},
 
 		{method: http.MethodPost, path: "/cminmsgs/send", need: access.Sender, fail: problem.WriteDto, do: d.Sender.Send, long: true},
+		{method: http.MethodPost, path: "/schd/sync", need: access.Sender, fail: problem.WriteDto, do: d.Syncer.Sync, long: true},
 
 		{method: http.MethodGet, path: "/all/flights", need: access.Reader, fail: problem.WriteDto, do: d.Flights.All, long: true},
 		{method: http.MethodGet, path: "/flights", need: access.Reader, fail: problem.Write, do: d.Flights.Find, long: true},
 		{method: http.MethodGet, path: "/flights/:flid", need: access.Reader, fail: problem.Write, do: d.Flights.One},
+		{method: http.MethodGet, path: "/flights/:flid/history", need: access.Reader, fail: problem.Write, do: d.Flights.History},
 
 		{method: http.MethodGet, path: "/ops/summary", need: access.Reader, fail: problem.Write, do: d.Ops.Summary},
 		{method: http.MethodGet, path: "/ops/messages", need: access.Reader, fail: problem.Write, do: d.Ops.Messages},
 		{method: http.MethodGet, path: "/ops/messages/:id", need: access.Reader, fail: problem.Write, do: d.Ops.Message},
 		{method: http.MethodGet, path: "/ops/events", need: access.Reader, fail: problem.Write, do: d.Ops.Events},
+		{method: http.MethodGet, path: "/ops/requests", need: access.Reader, fail: problem.Write, do: d.Ops.Requests},
 		{method: http.MethodGet, path: "/ops/audit", need: access.Operator, fail: problem.Write, do: d.Ops.Audit},
 	}
 	for path, do := range d.Ops.Orders() {
-		routes = append(routes, route{method: http.MethodPost, path: path, need: access.Operator, fail: problem.Write, do: do})
+		routes = append(routes, route{method: http.MethodPost, path: path, need: access.Operator, fail: problem.Write, do: do, long: true})
 	}
 	if d.Jobs != nil {
 		routes = append(routes, jobRoutes(d.Jobs)...)

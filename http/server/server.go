@@ -25,6 +25,7 @@ type Deps struct {
 	Now     func() time.Time
 	Health  Health
 	Sender  Sender
+	Syncer  Syncer
 	Flights Flights
 	Ops     Ops
 	Console Console
@@ -45,11 +46,17 @@ type Sender interface {
 	Send(c *gin.Context) error
 }
 
+// Syncer asks for schedules in the way of the system being replaced.
+type Syncer interface {
+	Sync(c *gin.Context) error
+}
+
 // Flights answers about flight state.
 type Flights interface {
 	All(c *gin.Context) error
 	Find(c *gin.Context) error
 	One(c *gin.Context) error
+	History(c *gin.Context) error
 }
 
 // Ops answers about messages and events, and does what operators order.
@@ -58,6 +65,7 @@ type Ops interface {
 	Messages(c *gin.Context) error
 	Message(c *gin.Context) error
 	Events(c *gin.Context) error
+	Requests(c *gin.Context) error
 	Audit(c *gin.Context) error
 	// Orders are the actions by path, each a POST.
 	Orders() map[string]func(*gin.Context) error

@@ -75,11 +75,14 @@ type Mark struct {
 	Status string
 	// Meta fills the SUBSYSTEM columns where they are NULL; a zero one fills nothing.
 	Meta message.Meta
+	// ReceivedAt is when the message's row was received. A row that says otherwise is another message's, which was given
+	// the id again, and is not marked. Zero: unknown, any row will do.
+	ReceivedAt time.Time
 }
 
 // Mark makes the mark that pays d.
 func (d Debt) Mark(v Values) Mark {
-	return Mark{ID: d.Pos.ID, Status: v.Status(OutcomeOf(d.State, d.SkipReason)), Meta: d.Meta}
+	return Mark{ID: d.Pos.ID, Status: v.Status(OutcomeOf(d.State, d.SkipReason)), Meta: d.Meta, ReceivedAt: d.ReceivedAt}
 }
 
 // Result is what came of one mark, told by reading, never by counting changed rows (K17).
@@ -89,8 +92,8 @@ type Result string
 const (
 	Written   Result = "written"   // it was NULL and is ours now
 	Already   Result = "already"   // somebody has marked it; kept as it is
-	Missing   Result = "missing"   // there is no such row any more
-	Transient Result = "transient" // the mailbox refused this row now
+	Missing   Result = "missing"   // there is no such row any more, or only another message's
+	Transient Result = "transient" // the mailbox refused this row now, or somebody holds its lock
 )
 
 // Answer is the result for one row. Err is set for Transient only.

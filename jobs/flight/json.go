@@ -44,6 +44,16 @@ func AppendFields(dst []byte, c Change, zone *time.Location) []byte {
 	return w.done()
 }
 
+// AppendBefore writes what the fields of AppendFields were before an update, null where they were not set; nothing for a
+// flight that came or went.
+func AppendBefore(dst []byte, c Change, zone *time.Location) []byte {
+	if c.Op != Update {
+		return append(dst, "{}"...)
+	}
+	c.Before, c.After = c.After, c.Before
+	return AppendFields(dst, c, zone)
+}
+
 // AppendProvenance writes which message set each field, by field name (contract §8.3).
 func AppendProvenance(dst []byte, f *Flight) []byte {
 	w := writer{buf: dst}

@@ -36,12 +36,33 @@ func (c Cutover) Watermark(e Extent) (int64, error) {
 	return id, nil
 }
 
-// Gaps gives the ids missing between rows, which are ascending, as holes first seen at now. At a cut-over they are
-// remembered: who had been given one of them may still be about to commit.
-func Gaps(rows []Row, step int64, now time.Time) []Hole {
-	if len(rows) == 0 {
-		return nil
+// Start is where a lane begins: at its cut-over, or anew with the next generation of ids.
+type Start struct {
+	From Cutover
+	W    int64
+	// ReceivedAt is the latest moment at which a row at or just below W was received; zero while unknown.
+	ReceivedAt time.Time
+	// Missing are ids just below W that are missing. They are remembered: who had been given one of them may still be about
+	// to commit, and is late then.
+	Missing []Hole
+}
+
+// StartTail is how many steps of ids below its watermark a start looks at.
+const StartTail = 1000
+
+// TailOf is the ids that a start at w has to look at.
+func TailOf(w, step int64) Range { return Range{max(w-StartTail*step+1, 1), w} }
+
+// StartAt makes the start at w; tail is what the mailbox has of TailOf, ascending.
+func StartAt(from Cutover, w int64, tail []Row, step int64, now time.Time) Start {
+	s := Start{From: from, W: w}
+	for _, r := range tail {
+		if r.ReceivedAt.After(s.ReceivedAt) {
+			s.ReceivedAt = r.ReceivedAt
+		}
 	}
-	holes, _ := missing(Cursor{W: rows[0].ID, Step: step}, rows[1:], now)
-	return holes
+	if len(tail) > 0 {
+		s.Missing, _ = missing(Cursor{W: tail[0].ID, Step: step}, tail[1:], now)
+	}
+	return s
 }

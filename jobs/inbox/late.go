@@ -48,15 +48,23 @@ type Memory struct {
 	ReceivedAt time.Time
 	// SameText says that the text is the one taken over, or that we hold it no more.
 	SameText bool
+	// SameMessage says, of another text, that it still is the message taken over: it has its identity, or was emptied.
+	SameMessage bool
 }
 
 // Regressed says that row, found at or below the watermark and in no passed hole, can only be there because ids are given
-// out again (K14): a known id with another content, or an unknown one received after everything up to W.
+// out again (K14): a known id with another message, or an unknown one received after everything up to W.
 func Regressed(c Cursor, row Row, m Memory) bool {
 	if m.Known {
-		return !m.SameText || !sameSecond(m.ReceivedAt, row.ReceivedAt)
+		return !sameSecond(m.ReceivedAt, row.ReceivedAt) || !m.SameText && !m.SameMessage
 	}
 	return !c.ReceivedAt.IsZero() && row.ReceivedAt.After(c.ReceivedAt)
+}
+
+// Edited says that row was taken over and its text changed afterwards in its place. The owner may do that; we keep to
+// what we have taken over.
+func Edited(row Row, m Memory) bool {
+	return m.Known && sameSecond(m.ReceivedAt, row.ReceivedAt) && !m.SameText && m.SameMessage
 }
 
 // sameSecond compares what the mailbox said then and now; DATETIME has whole seconds.

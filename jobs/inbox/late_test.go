@@ -31,6 +31,8 @@ func TestRegressed(t *testing.T) {
 		"the row taken over":              {at(60), Memory{Known: true, ReceivedAt: at(60), SameText: true}, false},
 		"the row, with parts of a second": {at(60).Add(400 * time.Millisecond), Memory{Known: true, ReceivedAt: at(60), SameText: true}, false},
 		"known id, another text":          {at(60), Memory{Known: true, ReceivedAt: at(60)}, true},
+		"known id, text edited":           {at(60), Memory{Known: true, ReceivedAt: at(60), SameMessage: true}, false},
+		"known id, sent again":            {at(61), Memory{Known: true, ReceivedAt: at(60), SameMessage: true}, true},
 		"known id, another moment":        {at(61), Memory{Known: true, ReceivedAt: at(60), SameText: true}, true},
 		"known id, date gone":             {time.Time{}, Memory{Known: true, ReceivedAt: at(60), SameText: true}, true},
 		"known id that never had a date":  {time.Time{}, Memory{Known: true, SameText: true}, false},
@@ -44,6 +46,9 @@ func TestRegressed(t *testing.T) {
 			require.Equal(t, tc.want, Regressed(c, Row{ID: 40, ReceivedAt: tc.received}, tc.memory))
 		})
 	}
+	require.True(t, Edited(Row{ReceivedAt: at(60)}, Memory{Known: true, ReceivedAt: at(60), SameMessage: true}))
+	require.False(t, Edited(Row{ReceivedAt: at(60)}, Memory{Known: true, ReceivedAt: at(60), SameText: true}))
+	require.False(t, Edited(Row{ReceivedAt: at(61)}, Memory{Known: true, ReceivedAt: at(60), SameMessage: true}))
 	require.False(t, Regressed(Cursor{W: 100}, Row{ID: 40, ReceivedAt: at(61)}, Memory{}), "W has no moment yet")
 }
 
@@ -87,10 +92,14 @@ func TestCutover(t *testing.T) {
 	}
 }
 
-func TestGaps(t *testing.T) {
+func TestStartAt(t *testing.T) {
 	t.Parallel()
-	require.Empty(t, Gaps(nil, 1, at(0)))
-	require.Empty(t, Gaps(rows(7), 1, at(0)), "what is below the first is not known")
-	require.Equal(t, []Hole{hole(8, 8, 5), hole(11, 14, 5)}, Gaps(rows(7, 9, 10, 15), 1, at(5)))
-	require.Equal(t, []Hole{hole(11, 14, 5)}, Gaps(rows(7, 9, 10, 15), 3, at(5)))
+	require.Equal(t, Start{From: CutoverMax, W: 9}, StartAt(CutoverMax, 9, nil, 1, at(0)))
+	require.Empty(t, StartAt("7", 7, rows(7), 1, at(0)).Missing, "what is below the first is not known")
+	require.Equal(t, []Hole{hole(8, 8, 5), hole(11, 14, 5)}, StartAt("15", 15, rows(7, 9, 10, 15), 1, at(5)).Missing)
+	require.Equal(t, []Hole{hole(11, 14, 5)}, StartAt("15", 15, rows(7, 9, 10, 15), 3, at(5)).Missing)
+	dated := []Row{{ID: 7, ReceivedAt: at(3)}, {ID: 8, ReceivedAt: at(2)}, {ID: 9}}
+	require.Equal(t, at(3), StartAt("9", 9, dated, 1, at(5)).ReceivedAt)
+	require.Equal(t, Range{1, 5}, TailOf(5, 1))
+	require.Equal(t, Range{7001, 10_000}, TailOf(10_000, 3))
 }

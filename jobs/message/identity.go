@@ -53,7 +53,7 @@ func (p IdentityPolicy) Key(m Meta) string {
 	return key
 }
 
-// Reuse is what a message met when its identity was already taken.
+// Reuse is what a message met when its identity was already taken, as it is stored and counted.
 type Reuse string
 
 // The closed set. "" is the usual case: the identity was free.

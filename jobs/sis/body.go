@@ -19,9 +19,11 @@ type decoder struct {
 	flids   map[int64]struct{} // of a package
 	parts   int                // records and entries so far
 	broken  error              // the first broken content rule; nothing is read in earnest after it
+
+	reference referenceReader
 }
 
-// body reads one SCHD or one FLOP. Its error is about the text; broken content rules go to d.broken.
+// body reads one SCHD, one FLOP or one record of reference data. Its error is about the text; broken content rules go to d.broken.
 func (d *decoder) body(start xml.StartElement) error {
 	d.bodies++
 	switch {
@@ -29,6 +31,8 @@ func (d *decoder) body(start xml.StartElement) error {
 		return d.scanner.skip()
 	case d.message.Spec.TYPE == TypeSCHD:
 		return d.schedule()
+	case d.message.Spec.Reference != nil:
+		return d.referenceRecord(start)
 	}
 	n, err := d.record(start, "MSG", d.bodies)
 	if n == nil || err != nil {
@@ -82,7 +86,7 @@ func (d *decoder) schedule() error {
 		switch name := qualified(child.Name); {
 		case d.broken != nil:
 			err = d.scanner.skip()
-		case name == "RECS":
+		case name == recsElem:
 			recs, err = d.declared(child, recs)
 		case name == "FLTR":
 			count++

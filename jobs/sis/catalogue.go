@@ -2,6 +2,7 @@ package sis
 
 import (
 	"iter"
+	"slices"
 	"strings"
 
 	"msgexchange/jobs/message"
@@ -13,7 +14,7 @@ const (
 	TypeFLOP = "FLOP"
 )
 
-// Mode is what a message of a kind does to a flight (dictionary 7).
+// Mode is what a message of a kind does to a flight, or to a list of reference data (dictionary 7, 9).
 type Mode string
 
 // The closed set of modes.
@@ -25,10 +26,16 @@ const (
 	Merge   Mode = "MERGE"   // entries replace or join stored entries with the same key; others stay
 	Patch   Mode = "PATCH"   // values kept with the PSDT entry of a stand; stands not mentioned keep theirs
 	Remove  Mode = "DELETE"  // the flight goes
+
+	Complete Mode = "COMPLETE" // reference data: the records are all there are
+	Put      Mode = "PUT"      // reference data: each record is added, or takes the place of the one with its key
+	Drop     Mode = "DROP"     // reference data: the records with these keys go
 )
 
 // AllModes lists the modes.
-func AllModes() []Mode { return []Mode{Upsert, Set, Group, Replace, Merge, Patch, Remove} }
+func AllModes() []Mode {
+	return []Mode{Upsert, Set, Group, Replace, Merge, Patch, Remove, Complete, Put, Drop}
+}
 
 // Effect is what an absent or an empty payload element of a FLOP means.
 type Effect string
@@ -71,6 +78,9 @@ type Field struct {
 // Type is what the field's values are.
 func (f *Field) Type() Type { return f.Form.Type() }
 
+// JSON is the name of a whole element in JSON.
+func (e *Element) JSON() string { return strings.ToLower(e.Name) }
+
 // ListSpec is one list of a flight record.
 type ListSpec struct {
 	Name    string  // its name in Lists: "psdt"
@@ -86,7 +96,8 @@ type ListSpec struct {
 // Numbered says that entries are known by a number that also orders them; else they are known by text.
 func (l *ListSpec) Numbered() bool { return l.Key.Form == FormNumber }
 
-// Element is one child of a flight record: Fields of the flight (one when plain, several for a group), or a List.
+// Element is one child of a record: Fields (one when plain, several for a group; of each entry when a record of reference
+// data may have any number), or a List of a flight.
 type Element struct {
 	Name    string
 	Card    string // 1, ?, * as the dictionary's section 5 has it
@@ -111,9 +122,10 @@ type Kind struct {
 	TYPE, STYP string
 	Mode       Mode
 	Bond       Bond
-	Payload    []Payload // nil for SCHD, which speaks of the whole record
-	Answer     bool      // it answers a request of ours, and counts only while that is open (dictionary 4 #10)
-	Rules      string    // further rules, in words
+	Payload    []Payload      // nil for SCHD, which speaks of the whole record, and for reference data
+	Reference  *ReferenceSpec // the list it speaks of; nil for what is about flights
+	Answers    message.Kind   // the request of ours it answers; it counts only while that is open (dictionary 4 #10). "" = none
+	Rules      string         // further rules, in words
 	Meaning    string
 }
 
@@ -125,8 +137,11 @@ type catalogue struct {
 	byScalar map[string]*Field
 	lists    []ListSpec
 	byList   map[string]*ListSpec
-	kinds    []Kind
-	byKind   map[message.Kind]*Kind
+
+	references []ReferenceSpec
+	byType     map[string]*ReferenceSpec
+	kinds      []Kind
+	byKind     map[message.Kind]*Kind
 }
 
 // wire is built once from plain data and never written again; handing it through every call would say nothing.
@@ -136,6 +151,7 @@ func newCatalogue() *catalogue {
 	c := &catalogue{
 		lists: listSpecs(), byElem: map[string]*Element{}, byScalar: map[string]*Field{},
 		byList: map[string]*ListSpec{}, byKind: map[message.Kind]*Kind{},
+		references: referenceSpecs(), byType: map[string]*ReferenceSpec{},
 	}
 	for i := range c.lists {
 		c.byList[c.lists[i].Name] = &c.lists[i]
@@ -149,7 +165,10 @@ func newCatalogue() *catalogue {
 	for i := range c.scalars {
 		c.byScalar[c.scalars[i].Name] = &c.scalars[i]
 	}
-	c.kinds = append(schdKinds(), flopKinds(c.byElem)...)
+	for i := range c.references {
+		c.byType[c.references[i].Type] = &c.references[i]
+	}
+	c.kinds = slices.Concat(schdKinds(), flopKinds(c.byElem), referenceKinds(c.references))
 	for i := range c.kinds {
 		k := &c.kinds[i]
 		k.Name = message.Meta{TYPE: k.TYPE, STYP: k.STYP}.Kind()
@@ -158,7 +177,7 @@ func newCatalogue() *catalogue {
 	return c
 }
 
-// Catalogue yields every kind, SCHD first, then FLOP in the order of the dictionary.
+// Catalogue yields every kind: SCHD, FLOP, reference data, each in the order of the dictionary.
 func Catalogue() iter.Seq[*Kind] {
 	return func(yield func(*Kind) bool) {
 		for i := range wire.kinds {

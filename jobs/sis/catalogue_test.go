@@ -34,8 +34,9 @@ func TestCatalogueIsSound(t *testing.T) {
 		seen[k.Name] = true
 		require.NotEmpty(t, k.Meaning, k.Name)
 		require.Contains(t, sis.AllModes(), k.Mode)
-		require.Equal(t, k.STYP == "RESP", k.Answer)
-		require.Equal(t, k.TYPE == sis.TypeSCHD, k.Payload == nil, k.Name)
+		require.Equal(t, k.STYP == "RESP", k.Answers != "")
+		require.Equal(t, k.TYPE != sis.TypeFLOP, k.Payload == nil, k.Name)
+		require.Equal(t, k.TYPE != sis.TypeFLOP && k.TYPE != sis.TypeSCHD, k.Reference != nil, k.Name)
 		found, ok := sis.Lookup(message.Kind(strings.ToLower(string(k.Name))))
 		require.True(t, ok)
 		require.Same(t, k, found)
@@ -48,7 +49,12 @@ func TestCatalogueIsSound(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, map[string]int{sis.TypeSCHD: 3, sis.TypeFLOP: 50}, counts)
+	require.Equal(t, 3, counts[sis.TypeSCHD])
+	require.Equal(t, 50, counts[sis.TypeFLOP])
+	require.Len(t, sis.ReferenceSpecs(), 23)
+	for _, s := range sis.ReferenceSpecs() {
+		require.Equal(t, 5, counts[s.Type], s.Type)
+	}
 	_, ok := sis.Lookup("SCHD-DEL")
 	require.False(t, ok)
 	for range sis.Catalogue() {

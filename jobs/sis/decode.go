@@ -41,7 +41,7 @@ func Decode(text []byte, opt Options) (Message, error) {
 		return Message{}, err
 	}
 	if d.message.Ignored == "" {
-		d.message.Records, err = d.outcome()
+		err = d.outcome()
 	}
 	return d.message, err
 }
@@ -123,10 +123,14 @@ func (d *decoder) content(start xml.StartElement) error {
 		}
 		d.begin(meta)
 	}
-	if d.message.Spec == nil || qualified(start.Name) != d.message.Spec.TYPE {
-		return d.scanner.skip()
+	switch spec, name := d.message.Spec, qualified(start.Name); {
+	case spec == nil:
+	case name == spec.TYPE:
+		return d.body(start)
+	case name == recsElem && spec.Reference != nil:
+		return d.declaredRecords(start)
 	}
-	return d.body(start)
+	return d.scanner.skip()
 }
 
 // begin makes of META what is to be read: the body of a kind, or nothing.
@@ -141,13 +145,16 @@ func (d *decoder) begin(meta message.Meta) {
 }
 
 // outcome is steps 7 to 9 of the dictionary, once the text is known to be sound.
-func (d *decoder) outcome() ([]Record, error) {
-	kind := d.message.Spec
-	switch {
+func (d *decoder) outcome() (err error) {
+	switch kind := d.message.Spec; {
 	case kind == nil:
-		return nil, fault.New(fault.Unsupported, op, "%s is not in the catalogue", quoted(string(d.message.Meta.Kind())))
+		return fault.New(fault.Unsupported, op, "%s is not in the catalogue", quoted(string(d.message.Meta.Kind())))
+	case kind.Reference != nil:
+		d.message.Reference, err = d.outcomeOfReference(kind)
+		return err
 	case d.bodies == 0:
-		return nil, fault.At(fault.Malformed, op, "MSG/"+kind.TYPE, 0, "it is missing")
+		return fault.At(fault.Malformed, op, "MSG/"+kind.TYPE, 0, "it is missing")
 	}
-	return d.records, d.broken
+	d.message.Records = d.records
+	return d.broken
 }

@@ -21,13 +21,17 @@ How to read it: a name like fdiv.ddes is ddes inside the group fdiv of the fligh
 	writeKinds(&b)
 	writeElements(&b)
 	writeLists(&b)
+	writeReferences(&b)
 	_, err := w.Write(b.Bytes())
 	return err
 }
 
 func writeKinds(b *bytes.Buffer) {
-	b.WriteString("## Kinds\n\n| Kind | Mode | Payload | Absent | Empty | Further rules | Meaning |\n|---|---|---|---|---|---|---|\n")
+	b.WriteString("## Kinds about flights\n\n| Kind | Mode | Payload | Absent | Empty | Further rules | Meaning |\n|---|---|---|---|---|---|---|\n")
 	for k := range Catalogue() {
+		if k.Reference != nil {
+			continue
+		}
 		var names, absent, empty []string
 		for _, p := range k.Payload {
 			names = append(names, p.Name)
@@ -93,6 +97,51 @@ func writeLists(b *bytes.Buffer) {
 		for j := range l.Sub {
 			writeEntryField(b, subElem+"/", &l.Sub[j])
 		}
+	}
+}
+
+func writeReferences(b *bytes.Buffer) {
+	b.WriteString("\n## Reference data\n\nEach list has five kinds:\n\n| Kind | Mode | Further rules | Meaning |\n|---|---|---|---|\n")
+	for k := range Catalogue() {
+		if k.Reference == &wire.references[0] {
+			_, meaning, _ := strings.Cut(k.Meaning, ": ")
+			fmt.Fprintf(b, "| *LIST*-%s | %s | %s | %s |\n", k.STYP, k.Mode, k.Rules, meaning)
+		}
+	}
+	b.WriteString(`
+A record is complete: an element that is missing or empty has no value. The first row of each list is its key; the same key
+twice, a value of the wrong form or a single element twice refuses the message. A record without its key is passed over and a
+wrong RECS goes through; both are remarked on. Without any record RECS must say 0, and a complete list of which no record has
+a key is refused. An element with Card. * gives an array: of texts, or of objects where there is more than its text.
+`)
+	for i := range wire.references {
+		s := &wire.references[i]
+		fmt.Fprintf(b, "\n### %s: %s\n\n", s.Type, s.Meaning)
+		if s.Personal {
+			b.WriteString("About persons: nothing of it is logged.\n\n")
+		}
+		b.WriteString("| Place | Card. | Value | Form | Type | Max | Only | Meaning |\n|---|---|---|---|---|---|---|---|\n")
+		for j := range s.Elements {
+			writeReferenceElement(b, &s.Elements[j])
+		}
+	}
+}
+
+func writeReferenceElement(b *bytes.Buffer, e *Element) {
+	for i := range e.Fields {
+		f := e.Fields[i]
+		if e.Card != "*" {
+			writeField(b, e.Name, e.Card, &f)
+			continue
+		}
+		place := e.Name
+		if f.Elem != "" {
+			place += "/" + f.Elem
+		}
+		if f.Name = e.JSON() + "[]." + f.Name; len(e.Fields) == 1 {
+			f.Name = e.JSON() + "[]"
+		}
+		writeField(b, place, e.Card, &f)
 	}
 }
 

@@ -6,28 +6,27 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"msgexchange/jobs/message"
 )
 
-// Encode writes a SCHD or FLOP message as the airport database would, by the catalogue entry m.Spec; a nil zone is UTC.
+// Encode writes a SCHD, FLOP or reference message as the airport database would, by the catalogue entry m.Spec; a nil zone is UTC.
 // What Decode can give is written so that Decode gives it again (Hash apart). Anything else has no meaning on the wire:
 // without Spec there is no body, fields and lists the catalogue does not know are left out, and so are seconds.
 func Encode(m Message, zone *time.Location) []byte {
-	e := encoder{zone: orUTC(zone)}
-	e.buf = append(e.buf, `<?xml version="1.0" encoding="UTF-8"?>`+"\n"+
-		`<MSG xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:noNamespaceSchemaLocation="unisysaodbsis.xsd">`...)
-	e.open("META")
-	e.text("SNDR", m.Meta.SNDR)
-	e.text("SEQN", fmt.Sprintf("%06d", m.Meta.SEQN))
-	e.text("DTTM", m.Meta.DTTM.In(e.zone).Format("20060102150405"))
-	e.text("TYPE", m.Meta.TYPE)
-	e.text("STYP", m.Meta.STYP)
-	e.close("META")
+	e := encoder{zone: orUTC(zone), buf: []byte(declaration + "\n")}
+	e.envelope(m.Meta)
 	if m.Spec != nil {
 		e.body(m)
 	}
-	e.close("MSG")
+	e.close(rootElem)
 	return append(e.buf, '\n')
 }
+
+const (
+	declaration = `<?xml version="1.0" encoding="UTF-8"?>`
+	rootElem    = "MSG"
+)
 
 // encoder appends XML.
 type encoder struct {
@@ -35,15 +34,33 @@ type encoder struct {
 	zone *time.Location
 }
 
+// envelope opens the root and writes META; the caller closes the root.
+func (e *encoder) envelope(m message.Meta) {
+	e.buf = append(e.buf, `<MSG xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:noNamespaceSchemaLocation="unisysaodbsis.xsd">`...)
+	e.open(metaElem)
+	e.text("SNDR", m.SNDR)
+	e.text("SEQN", fmt.Sprintf("%06d", m.SEQN))
+	e.text("DTTM", m.DTTM.In(e.zone).Format("20060102150405"))
+	e.text("TYPE", m.TYPE)
+	e.text("STYP", m.STYP)
+	e.close(metaElem)
+}
+
 func (e *encoder) body(m Message) {
-	if m.Spec.TYPE == TypeFLOP {
+	switch {
+	case m.Spec.TYPE == TypeFLOP:
 		for i := range m.Records {
 			e.flop(&m.Records[i], m.Spec)
 		}
 		return
+	case m.Spec.Reference != nil:
+		if m.Reference != nil {
+			e.reference(m.Reference)
+		}
+		return
 	}
 	e.open(m.Spec.TYPE)
-	e.text("RECS", fmt.Sprint(len(m.Records)))
+	e.text(recsElem, fmt.Sprint(len(m.Records)))
 	for i := range m.Records {
 		e.fltr(&m.Records[i])
 	}
@@ -148,6 +165,29 @@ func (e *encoder) fields(elem string, key, specs []Field, values Fields) {
 		default:
 			e.text(all[i].Elem, string(all[i].Form.write(nil, v, e.zone)))
 		}
+	}
+}
+
+// reference writes a list of reference data.
+func (e *encoder) reference(r *Reference) {
+	e.text(recsElem, fmt.Sprint(len(r.Records)))
+	for i := range r.Records {
+		rec := &r.Records[i]
+		e.open(r.Spec.Type)
+		e.text(r.Spec.Key.Elem, rec.Key)
+		for j := range r.Spec.Elements[1:] {
+			el := &r.Spec.Elements[1+j]
+			switch v, ok := rec.Fields[el.Fields[0].Name]; {
+			case el.Card == "*":
+				for _, entry := range rec.Lists[el.JSON()] {
+					e.fields(el.Name, nil, el.Fields, entry)
+					e.close(el.Name)
+				}
+			case ok:
+				e.text(el.Name, string(el.Fields[0].Form.write(nil, v, e.zone)))
+			}
+		}
+		e.close(r.Spec.Type)
 	}
 }
 

@@ -58,8 +58,8 @@ func (l *ListSpec) compare(a, b Entry) int {
 
 // entry reads one filled element of a list; false when it is to be passed over.
 func (d *decoder) entry(p *Payload, n *node) (Entry, bool, error) {
-	if d.parts++; d.parts > maxParts {
-		return Entry{}, false, n.broken("", "more than %d records and list entries in a message", maxParts)
+	if err := d.count(n); err != nil {
+		return Entry{}, false, err
 	}
 	key, err := d.field(&p.List.Key, n)
 	if err != nil {
@@ -72,10 +72,7 @@ func (d *decoder) entry(p *Payload, n *node) (Entry, bool, error) {
 	default:
 		return Entry{}, false, n.broken(p.List.Key.place(), "it is missing or empty")
 	}
-	e := Entry{Key: key.Str}
-	if key.Type == Number {
-		e.Key = strconv.FormatInt(key.Num, 10)
-	}
+	e := Entry{Key: keyText(key)}
 	if e.Fields, err = d.fields(p.List.Fields, n); err != nil {
 		return Entry{}, false, err
 	}
@@ -86,6 +83,22 @@ func (d *decoder) entry(p *Payload, n *node) (Entry, bool, error) {
 		e.Sub, err = d.sub(p.List.Sub, n)
 	}
 	return e, true, err
+}
+
+// count refuses the entry n when the message has too many.
+func (d *decoder) count(n *node) error {
+	if d.parts++; d.parts > maxParts {
+		return n.broken("", "more than %d records and list entries in a message", maxParts)
+	}
+	return nil
+}
+
+// keyText is a key as text: a number in its shortest form.
+func keyText(key Value) string {
+	if key.Type == Number {
+		return strconv.FormatInt(key.Num, 10)
+	}
+	return key.Str
 }
 
 // fields reads the filled values of an entry; nil when there are none.
@@ -122,8 +135,8 @@ func (d *decoder) sub(specs []Field, n *node) ([]Fields, error) {
 		if f == nil {
 			continue
 		}
-		if d.parts++; d.parts > maxParts {
-			return nil, n.broken("", "more than %d records and list entries in a message", maxParts)
+		if err := d.count(n); err != nil {
+			return nil, err
 		}
 		out = append(out, f)
 	}

@@ -22,17 +22,18 @@ const (
 	FormDecimal  Form = "decimal"   // digits, a sign and a fraction allowed
 	FormDateTime Form = "date-time" // ddMMMyyHHmm, airport local time
 	FormDuration Form = "HHmm"      // hours and minutes; the value is minutes
+	FormFlag     Form = "Y or N"    // the value is the text Y or N; whatever is not Y or y is N
 )
 
 // AllForms lists the forms.
 func AllForms() []Form {
-	return []Form{FormText, FormCode, FormID, FormInteger, FormQuantity, FormNumber, FormDecimal, FormDateTime, FormDuration}
+	return []Form{FormText, FormCode, FormID, FormInteger, FormQuantity, FormNumber, FormDecimal, FormDateTime, FormDuration, FormFlag}
 }
 
 // Type is what a value of this form is once read.
 func (f Form) Type() Type {
 	switch f {
-	case FormText, FormCode:
+	case FormText, FormCode, FormFlag:
 		return Text
 	case FormID, FormInteger, FormQuantity, FormNumber, FormDuration:
 		return Number
@@ -73,6 +74,8 @@ func (f Form) read(s string, zone *time.Location) (Value, error) {
 		return readDateTime(s, zone)
 	case FormDuration:
 		return readDuration(s)
+	case FormFlag:
+		return readFlag(s), nil
 	}
 	return Value{}, fmt.Errorf("no such form %q", string(f))
 }
@@ -185,6 +188,13 @@ func readDuration(s string) (Value, error) {
 		return Value{}, fmt.Errorf("%s is not a duration of four digits", quoted(s))
 	}
 	return NumberValue(int64(pair(s)*minutesPerHour + pair(s[2:]))), nil
+}
+
+func readFlag(s string) Value {
+	if strings.EqualFold(s, "Y") {
+		return TextValue("Y")
+	}
+	return TextValue("N")
 }
 
 func pair(s string) int { return int(s[0]-'0')*10 + int(s[1]-'0') }

@@ -6,7 +6,7 @@ import (
 	"msgexchange/jobs/message"
 )
 
-// Message is a decoded message: envelope and body in terms of the catalogue. Exactly the body of its TYPE is set.
+// Message is a decoded message: envelope and body in terms of the catalogue. Records or Reference is set, as its TYPE has it.
 type Message struct {
 	Meta message.Meta
 	// Hash is SHA-256 of everything but META, to tell a counter that restarted from a repeated message (design §5, K26).
@@ -15,8 +15,10 @@ type Message struct {
 	Ignored string
 	// Spec is the catalogue entry; nil when Ignored or not in the catalogue.
 	Spec *Kind
-	// Records are the FLTR of a SCHD or the FLOP bodies, in the order of the text; nil with an error.
+	// Records are the FLTR of a SCHD or the FLOP bodies, in the order of the text; nil with an error, and for reference data.
 	Records []Record
+	// Reference is the body of a message about reference data; nil with an error, and for what is about flights.
+	Reference *Reference
 }
 
 // Record is what one FLTR or one FLOP body says about one flight.

@@ -22,7 +22,8 @@ const (
 //	{"outcome":"OK","kind":"FLOP-PSDT","meta":{…},"body":{"records":[{"flid":1,"psdt":[…]}]}}
 //	{"outcome":"PROTOCOL","kind":"FLOP-PSDT","meta":{…},"error":"…"}
 //
-// In a record a cleared value is null and a cleared list is []. A nil zone is UTC.
+// In a record of a flight a cleared value is null and a cleared list is []; a message about reference data may have remarks
+// beside its records, on what is to be logged. A nil zone is UTC.
 func RenderDecoded(m Message, err error, zone *time.Location) []byte {
 	outcome := outcomeOK
 	switch {
@@ -61,7 +62,21 @@ func appendBody(dst []byte, m Message, zone *time.Location) []byte {
 	for i := range m.Records {
 		dst = appendRecord(separate(dst), &m.Records[i], zone)
 	}
-	return append(dst, ']', '}')
+	if m.Reference == nil {
+		return append(dst, ']', '}')
+	}
+	for _, r := range m.Reference.Records {
+		dst = m.Reference.Spec.AppendJSON(separate(dst), r)
+	}
+	dst = append(dst, ']')
+	if len(m.Reference.Remarks) > 0 {
+		dst = append(appendName(dst, "remarks"), '[')
+		for _, remark := range m.Reference.Remarks {
+			dst = appendQuoted(separate(dst), remark)
+		}
+		dst = append(dst, ']')
+	}
+	return append(dst, '}')
 }
 
 func appendRecord(dst []byte, r *Record, zone *time.Location) []byte {

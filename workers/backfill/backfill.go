@@ -26,7 +26,8 @@ import (
 
 // Mailbox is where the marks go.
 type Mailbox interface {
-	// Mark writes the marks at moment at and answers each, in their order. An error means that nothing is known of any.
+	// Mark writes the marks at moment at and answers them in their order. Next to an error the answers may be fewer: of the
+	// others nothing is known.
 	Mark(ctx context.Context, marks []backfill.Mark, at time.Time) ([]backfill.Answer, error)
 }
 
@@ -48,6 +49,8 @@ const (
 	gather = 200 * time.Millisecond
 	// longestSleep bounds a pause, so that a debt made due by an operator is seen.
 	longestSleep = 15 * time.Second
+	// notToBeHad is the pause when debts are due and none could be claimed.
+	notToBeHad = time.Second
 )
 
 // Backfill is the role. One Step at a time.
@@ -98,10 +101,11 @@ func (b *Backfill) Step(ctx context.Context, f *lease.Fence) (drain.Next, error)
 		b.notBefore = b.now().Add(b.gather)
 	}
 	answers, err := b.mark(ctx, debts)
-	if err != nil {
-		return drain.Next{}, errors.Join(err, b.release(ctx, f, debts))
+	if n := len(answers); n < len(debts) {
+		err = errors.Join(err, b.release(ctx, f, debts[n:]))
+		debts = debts[:n]
 	}
-	return drain.Next{Again: true}, b.settle(ctx, f, debts, answers)
+	return drain.Next{Again: true}, errors.Join(err, b.settle(ctx, f, debts, answers))
 }
 
 func (b *Backfill) claim(ctx context.Context, f *lease.Fence) (debts []backfill.Debt, err error) {
@@ -110,7 +114,7 @@ func (b *Backfill) claim(ctx context.Context, f *lease.Fence) (debts []backfill.
 		if err := b.store.Relax(ctx, tx); err != nil {
 			return err
 		}
-		debts, err = b.store.ClaimDebts(ctx, tx, b.config.Batch, now, now.Add(claim))
+		debts, err = b.store.ClaimDebts(ctx, tx, f.Lane(), b.config.Batch, now, now.Add(claim))
 		return err
 	})
 	return debts, err
@@ -126,7 +130,7 @@ func (b *Backfill) mark(ctx context.Context, debts []backfill.Debt) ([]backfill.
 	}
 	answers, err := b.mailbox.Mark(ctx, marks, b.now())
 	if err == nil && len(answers) != len(marks) {
-		err = fault.New(fault.Infra, "mark", "%d answers to %d marks", len(answers), len(marks))
+		return nil, fault.New(fault.Infra, "mark", "%d answers to %d marks", len(answers), len(marks))
 	}
 	return answers, err
 }
@@ -144,7 +148,11 @@ func (b *Backfill) release(ctx context.Context, f *lease.Fence, debts []backfill
 	return err
 }
 
+// settle writes what the answers lead to, also when the time of the step is over: they are known.
 func (b *Backfill) settle(ctx context.Context, f *lease.Fence, debts []backfill.Debt, answers []backfill.Answer) error {
+	if len(debts) == 0 {
+		return nil
+	}
 	now := b.now()
 	all := make([]backfill.Settlement, len(debts))
 	for i, d := range debts {
@@ -170,13 +178,18 @@ func (b *Backfill) write(ctx context.Context, f *lease.Fence, all []backfill.Set
 	return settled, err
 }
 
-// sleep waits for the next debt to be due.
+// sleep waits for the next debt to be due. One that is due and was not to be had is another's for the moment, or the lane is
+// stopped.
 func (b *Backfill) sleep(ctx context.Context) (drain.Next, error) {
 	due, err := b.store.NextDebt(ctx, b.pool)
 	if err != nil || due.IsZero() {
 		return drain.Next{}, err
 	}
-	return drain.Next{Wait: min(max(due.Sub(b.now()), time.Millisecond), longestSleep)}, nil
+	wait := due.Sub(b.now())
+	if wait <= 0 {
+		wait = notToBeHad
+	}
+	return drain.Next{Wait: min(wait, longestSleep)}, nil
 }
 
 // tell logs a batch once it is settled.

@@ -31,6 +31,7 @@ const lane = "default"
 // rig is a backfill worker between a real PostgreSQL and a real MariaDB, with its own clock.
 type rig struct {
 	*mailboxtest.Desk
+	dsn   string
 	t     *testing.T
 	pool  *pgxpool.Pool
 	clock time.Time
@@ -41,8 +42,9 @@ type rig struct {
 
 func setup(t *testing.T) *rig {
 	t.Helper()
+	dsn := dbtest.Mailbox(t)
 	r := &rig{
-		Desk: mailboxtest.Open(t, dbtest.Mailbox(t)), t: t, pool: dbtest.New(t),
+		Desk: mailboxtest.Open(t, dsn), dsn: dsn, t: t, pool: dbtest.New(t),
 		clock: time.Date(2026, 11, 30, 1, 0, 0, 0, time.UTC), log: &bytes.Buffer{},
 	}
 	require.NoError(t, lease.Ensure(t.Context(), r.pool, lane, jobs.AllRoles()))

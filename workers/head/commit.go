@@ -19,9 +19,11 @@ import (
 
 // run is a batch that was judged: what one transaction commits.
 type run struct {
-	judged []judged
-	saves  []store.Save
-	events []outbox.Event
+	judged  []judged
+	saves   []store.Save
+	deeds   []store.Deed
+	events  []outbox.Event
+	answers []store.Answer // only of messages that succeeded
 }
 
 // commit judges the batch and stores everything it does in one transaction under PIPELINE_LOCK (O2, O6). The flights are
@@ -52,7 +54,6 @@ func (h *Head) seat(ctx context.Context, tx pgx.Tx, msgs []input, now time.Time)
 	var (
 		decoded []sis.Message
 		keys    []string
-		answers = map[time.Time]bool{} // by DTTM
 	)
 	for _, m := range msgs {
 		if !hasMeta(m.msg) || m.msg.Ignored != "" {
@@ -71,27 +72,20 @@ func (h *Head) seat(ctx context.Context, tx pgx.Tx, msgs []input, now time.Time)
 	if err != nil {
 		return nil, err
 	}
-	for _, m := range decoded {
-		if m.Spec.Answer {
-			at := m.Meta.DTTM
-			if answers[at], err = h.store.RequestOpen(ctx, tx, scheduleRequest, at); err != nil {
-				return nil, err
-			}
-		}
+	asked, err := h.asked(ctx, tx, decoded)
+	if err != nil {
+		return nil, err
 	}
-	return &judge{
-		config: h.config, set: flight.NewSet(flights...), ids: ids, rebound: map[string]bool{}, now: now,
-		answered: func(m sis.Message) bool { return h.config.Shadow || answers[m.Meta.DTTM] },
-	}, nil
+	return &judge{config: h.config, set: flight.NewSet(flights...), ids: ids, rebound: map[string]bool{}, now: now, asked: asked}, nil
 }
 
-// scheduleRequest is the request that SCHD-RESP answers.
-const scheduleRequest = "RQFD-NONE"
-
-// gather makes one save a flight, in its last state, and the batch's events; of schd only the newest a flight.
+// gather makes one save a flight, in its last state, its history, and the batch's events; of schd only the newest a flight.
 func (r *run) gather(c Config) {
 	at := map[int64]int{} // FLID -> index in saves
 	for _, j := range r.judged {
+		if j.answers != nil && j.verdict.State == message.Succeeded {
+			r.answers = append(r.answers, *j.answers)
+		}
 		for _, ch := range j.outcome.Changes {
 			i, ok := at[ch.After.FLID]
 			if !ok {
@@ -102,6 +96,7 @@ func (r *run) gather(c Config) {
 			s := &r.saves[i]
 			s.After = ch.After
 			s.Lists = union(s.Lists, ch.Lists)
+			r.deeds = append(r.deeds, store.Deed{Pos: j.row.Pos, Meta: j.msg.Meta, Change: ch})
 		}
 		if len(j.outcome.Changes) > 0 {
 			r.events = append(r.events, outbox.Build(j.cause(), j.outcome, outbox.Options{Zone: c.Flight.Zone, MsgKey: c.MsgKey})...)
@@ -137,6 +132,9 @@ func (h *Head) saveFlights(ctx context.Context, tx pgx.Tx, r run, now time.Time)
 		return nil
 	}
 	if err := h.store.SaveFlights(ctx, tx, r.saves); err != nil {
+		return err
+	}
+	if err := h.store.InsertHistory(ctx, tx, r.deeds, now); err != nil {
 		return err
 	}
 	if err := h.store.InsertEvents(ctx, tx, r.events, now); err != nil {
@@ -177,6 +175,11 @@ func (h *Head) saveMessages(ctx context.Context, tx pgx.Tx, r run, g *judge, now
 	}
 	if len(bind) > 0 {
 		if err := h.store.Bind(ctx, tx, bind, now); err != nil {
+			return err
+		}
+	}
+	if len(r.answers) > 0 {
+		if err := h.store.AnswerRequests(ctx, tx, r.answers, now); err != nil {
 			return err
 		}
 	}

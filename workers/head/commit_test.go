@@ -172,6 +172,7 @@ func TestBatchEqualsSingles(t *testing.T) {
 				"SELECT to_jsonb(p)::text FROM proc_state p ORDER BY msg_id",
 				"SELECT to_jsonb(f)::text FROM flight_schd f ORDER BY flid",
 				"SELECT flid || ' ' || (SELECT string_agg(e.key || (SELECT string_agg(x::text, ',' ORDER BY x::text) FROM json_array_elements(e.value) x), ' ' ORDER BY e.key) FROM json_each(lists) e) FROM flight_lists ORDER BY flid",
+				"SELECT (to_jsonb(c) - 'change_id')::text FROM flight_change c ORDER BY change_id",
 				"SELECT to_jsonb(i)::text FROM msg_identity i ORDER BY identity_key",
 				"SELECT (to_jsonb(s) - 'id')::text FROM schd_snap_log s ORDER BY id",
 				"SELECT (to_jsonb(e) - 'event_id' - 'payload')::text || coalesce((payload::jsonb - 'eventId')::text, '') FROM msg_event e WHERE target = 'KAFKA:msg' ORDER BY event_id",
@@ -185,6 +186,28 @@ func TestBatchEqualsSingles(t *testing.T) {
 			require.NotEqual(t, one.one(schdEvents), all.one(schdEvents), "coalesced")
 		})
 	}
+}
+
+// What a message did is on record with each flight it touched, a child's changes with the child, in the transaction that did
+// it; also that nobody saw a difference.
+func TestHistory(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	r.put(schedule(1, 15, 1, ""), schedule(2, 16, 1, "<MAID>15</MAID>"), stand(3, 16, "208"), stand(4, 16, "208"), flop(5, 99, "STND", "<STND>1</STND>"),
+		flop(6, 16, "STND", ""), flop(7, 15, "FDEL", ""))
+	r.finish()
+	require.Equal(t, []string{
+		"15 1 SCHD-DNLD CREATE v1",
+		"16 2 SCHD-DNLD CREATE v1",
+		`15 2 SCHD-DNLD UPDATE v2 {"mafl":null} {"mafl":["3U16"]}`,
+		`16 3 FLOP-STND UPDATE v2 {"stnd":null} {"stnd":"208"}`,
+		"16 4 FLOP-STND v2 {} {}",
+		"15 7 FLOP-FDEL DELETE v3 {} {}",
+		"16 7 FLOP-FDEL DELETE v3 {} {}",
+	}, r.list(`SELECT concat_ws(' ', flid, msg_id, kind, change, 'v' || state_version, CASE WHEN change = 'CREATE' THEN NULL ELSE before || ' ' || fields END)
+		FROM flight_change ORDER BY change_id`))
+	require.Equal(t, "2026-03-18 08:00:03 2026-03-18 01:00:00",
+		r.one(`SELECT concat_ws(' ', (dttm AT TIME ZONE 'Asia/Shanghai')::text, (changed_at AT TIME ZONE 'UTC')::text) FROM flight_change WHERE msg_id = 3`))
 }
 
 // mixed draws a stream of everything about few flights, so that messages meet: changes of texts and lists, code shares,

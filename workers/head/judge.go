@@ -9,6 +9,7 @@ import (
 	"msgexchange/jobs/fault"
 	"msgexchange/jobs/flight"
 	"msgexchange/jobs/message"
+	"msgexchange/jobs/request"
 	"msgexchange/jobs/retry"
 	"msgexchange/jobs/sis"
 )
@@ -23,14 +24,22 @@ type judged struct {
 	err     error
 	bound   string // the identity key that is its own
 	outcome flight.Outcome
-	reuse   message.Reuse // what its identity met
+	reuse   message.Reuse   // what its identity met
+	note    error           // why it was skipped
+	answers *store.Answer   // the request that it answers; nil when it is no answer
+	request request.Request // that request
 }
 
 // finished is j as it is stored.
 func (j judged) finished(marks bool) store.Finished {
+	why := j.err
+	if why == nil {
+		why = j.note
+	}
 	return store.Finished{
-		ID: j.row.Pos.ID, State: j.verdict.State, Reset: j.reset, Class: j.verdict.Class, Root: j.verdict.Root, Err: j.err,
-		Skip: j.skip, Next: j.verdict.Next, Mark: marks, Meta: j.msg.Meta, Hash: j.msg.Hash, Bound: j.bound, HasMeta: hasMeta(j.msg),
+		ID: j.row.Pos.ID, State: j.verdict.State, Reset: j.reset, Class: j.verdict.Class, Root: j.verdict.Root, Err: why,
+		Skip: j.skip, Next: j.verdict.Next, Mark: marks, Meta: j.msg.Meta, Hash: j.msg.Hash, Bound: j.bound, Reuse: j.reuse,
+		HasMeta: hasMeta(j.msg),
 	}
 }
 
@@ -39,13 +48,13 @@ func hasMeta(m sis.Message) bool { return m.Meta.TYPE != "" }
 // judge decides messages in order on one set of flights, each seeing what those before it did. Pure but for its own state:
 // the flights, identities and open requests it was given are those of the transaction that will commit the result.
 type judge struct {
-	config   Config
-	set      *flight.Set
-	ids      map[string]store.Identity
-	rebound  map[string]bool // keys to be written
-	answered func(sis.Message) bool
-	now      time.Time
-	held     bool // a message failed and holds the line
+	config  Config
+	set     *flight.Set
+	ids     map[string]store.Identity
+	rebound map[string]bool // keys to be written
+	asked   *asked
+	now     time.Time
+	held    bool // a message failed and holds the line
 }
 
 // next judges one message.
@@ -81,13 +90,13 @@ func (g *judge) try(in input, j *judged) {
 		j.err = in.err
 		return
 	}
-	if in.msg.Spec.Answer && !g.answered(in.msg) {
-		j.skipAs(unmatchedResp)
+	if !g.answer(in, j) {
 		return
 	}
 	j.outcome, j.err = g.decide(in)
 	if j.err == nil {
 		g.set.Apply(j.outcome)
+		g.asked.close(j.request)
 		j.verdict.State = message.Succeeded
 	}
 }
@@ -124,6 +133,9 @@ func (g *judge) decide(in input) (o flight.Outcome, err error) {
 	if err := infraHook(in.row); err != nil {
 		return flight.Outcome{}, err
 	}
+	if in.msg.Reference != nil {
+		return o, fault.New(fault.Unsupported, "decide", "%s is about reference data, which no worker stores yet", in.msg.Spec.Name)
+	}
 	o, err = flight.Decide(g.set, in.msg, in.row.Pos, g.now, g.config.Flight)
 	return o, fault.Wrap(fault.Infra, "decide", err)
 }
@@ -147,6 +159,3 @@ func decode(raw store.Raw, opt sis.Options, id int64) (m sis.Message, err error)
 func defect(op string, id int64, p any) error {
 	return &fault.Error{Class: fault.CodecError, Op: op, MsgID: id, Err: fmt.Errorf("panic: %v\n%s", p, debug.Stack())}
 }
-
-// unmatchedResp is the skip reason of an answer nobody waits for (design §9).
-const unmatchedResp = "unmatched-resp"

@@ -17,6 +17,7 @@ type Metrics struct {
 	messages     *prometheus.CounterVec
 	seconds      prometheus.Histogram
 	duplicates   *prometheus.CounterVec
+	unmatched    *prometheus.CounterVec
 }
 
 // NewMetrics makes and registers them.
@@ -35,8 +36,11 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		duplicates: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "msgx_duplicates_total", Help: "Messages whose identity was taken: duplicate (same body), content (another body, skipped), processed (another body, by policy), wrapped (the counter went round).",
 		}, []string{"reuse"}),
+		unmatched: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "msgx_answers_unmatched_total", Help: "Answers that came late, twice or unasked and were not applied, by kind.",
+		}, []string{"kind"}),
 	}
-	reg.MustRegister(m.headAttempts, m.messages, m.seconds, m.duplicates)
+	reg.MustRegister(m.headAttempts, m.messages, m.seconds, m.duplicates, m.unmatched)
 	return m
 }
 
@@ -52,6 +56,9 @@ func (h *Head) tell(ctx context.Context, r run, took time.Duration) {
 		h.metrics.messages.WithLabelValues(string(j.verdict.State), string(j.verdict.Class), kind).Inc()
 		if j.reuse != message.ReuseNone {
 			h.metrics.duplicates.WithLabelValues(string(j.reuse)).Inc()
+		}
+		if j.skip == unmatchedResp {
+			h.metrics.unmatched.WithLabelValues(kind).Inc()
 		}
 		h.tellOne(ctx, j, kind)
 	}
@@ -86,6 +93,9 @@ func (h *Head) tellOne(ctx context.Context, j judged, kind string) {
 	}
 	if j.skip != "" {
 		attrs = append(attrs, slog.String("skip_reason", j.skip))
+	}
+	if j.note != nil {
+		attrs = append(attrs, slog.String("why", fault.Text(j.note)))
 	}
 	if j.err != nil {
 		attrs = append(attrs, slog.String("class", string(fault.Of(j.err))), slog.String("error", fault.Text(j.err)))

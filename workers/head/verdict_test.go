@@ -67,6 +67,7 @@ func TestK26_identityReuse(t *testing.T) {
 				r.requireStates("1 SUCCEEDED 1x", "2 SUCCEEDED 1x", "3 "+c.want)
 				require.Equal(t, c.stand, r.one("SELECT stnd FROM flight_schd"))
 				require.InDelta(t, 1, r.metric("msgx_duplicates_total", string(c.counted)), 0)
+				require.Equal(t, string(c.counted), r.one("SELECT identity_reuse FROM proc_state WHERE msg_id = 3"))
 				level := map[bool]string{true: "level=ERROR", false: "level=WARN"}[c.counted == message.ReuseContent]
 				require.Contains(t, r.log.String(), level+` msg="message processed" msg_id=3`)
 			})
@@ -123,32 +124,4 @@ func TestRefusedWhole(t *testing.T) {
 	r.step()
 	r.requireStates("1 SUCCEEDED 1x", "2 DEAD PROTOCOL/PROTOCOL 1x", "3 DEAD PROTOCOL/PROTOCOL 1x", "4 SUCCEEDED 1x")
 	require.Equal(t, []string{"15 v1", "16 v1"}, r.flights())
-}
-
-// An answer counts when the request it answers was sent before it was made, each for itself (design §9, contract §8.18).
-func TestAnswers(t *testing.T) {
-	t.Parallel()
-	answer := func(seqn, flid int) string { return envelope(seqn, "SCHD", "RESP", schd(flid, 1, "")) }
-	for name, c := range map[string]struct {
-		change func(*head.Config)
-		sent   bool
-		want   []string
-	}{
-		"nobody asked": {func(*head.Config) {}, false, []string{"1 SKIPPED unmatched-resp 1x", "2 SKIPPED unmatched-resp 1x", "3 SKIPPED unmatched-resp 1x"}},
-		"one is late":  {func(*head.Config) {}, true, []string{"1 SKIPPED unmatched-resp 1x", "2 SUCCEEDED 1x", "3 SUCCEEDED 1x"}},
-		"one by one":   {func(c *head.Config) { c.Batch = 1 }, true, []string{"1 SKIPPED unmatched-resp 1x", "2 SUCCEEDED 1x", "3 SUCCEEDED 1x"}},
-		"shadow":       {func(c *head.Config) { c.Shadow = true }, false, []string{"1 SUCCEEDED 1x", "2 SUCCEEDED 1x", "3 SUCCEEDED 1x"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := setup(t, c.change)
-			if c.sent {
-				sent := dttm(20).Add(-8*time.Hour + 900*time.Millisecond)
-				r.exec("INSERT INTO req_track (kind, state, registered_at, sent_at) VALUES ('RQFD-NONE', 'WAITING', $1, $1)", sent)
-			}
-			r.put(answer(19, 15), answer(20, 16), answer(21, 17))
-			r.finish()
-			r.requireStates(c.want...)
-		})
-	}
 }

@@ -36,47 +36,37 @@ func (p *Poll) begin(ctx context.Context, f *lease.Fence) error {
 	return nil
 }
 
-// seed sets the watermark of an empty lane, once. What is missing just below it is remembered, so that a writer who had
-// his id before the cut-over and commits after it is late, and not lost.
+// seed sets the watermark of an empty lane, once.
 func (p *Poll) seed(ctx context.Context, f *lease.Fence, extent inbox.Extent, now time.Time) error {
-	w, err := p.config.Cutover.Watermark(extent)
-	if err != nil {
-		return err
-	}
-	rows, err := p.mailbox.In(ctx, []inbox.Range{{First: w - seedTail*p.step + 1, Last: w}}, seedTail*int(p.step))
+	start, err := startOf(ctx, p.mailbox, p.config.Cutover, extent, p.step, now)
 	if err != nil {
 		return err
 	}
 	var done bool
 	err = f.Tx(ctx, func(tx pgx.Tx) (err error) {
-		done, err = p.store.SeedInbox(ctx, tx, p.config.Lane, p.config.Cutover, w, newest(rows), now)
-		if err != nil || !done {
-			return err
-		}
-		return p.store.ReplacePassedHoles(ctx, tx, p.config.Lane, 0, nil, inbox.Gaps(rows, p.step, now), now)
+		done, err = p.store.SeedInbox(ctx, tx, p.config.Lane, start, now)
+		return err
 	})
 	switch {
 	case err != nil:
 		return err
 	case done:
-		p.log.InfoContext(ctx, "lane seeded", "lane", p.config.Lane, "from", string(p.config.Cutover), "watermark", w)
+		p.log.InfoContext(ctx, "lane seeded", "lane", p.config.Lane, "from", string(start.From), "watermark", start.W)
 	default:
-		p.log.WarnContext(ctx, "cut-over refused", "lane", p.config.Lane, "from", string(p.config.Cutover), "why", "the lane has begun already")
+		p.log.WarnContext(ctx, "cut-over refused", "lane", p.config.Lane, "from", string(start.From), "why", "the lane has begun already")
 	}
 	return nil
 }
 
-// seedTail is how many ids below the watermark a cut-over looks at.
-const seedTail = 1000
-
-// newest is the latest received time of rows: what is received after it with an id below the watermark, and was not
-// missing, is a sign that ids run backwards (K14).
-func newest(rows []inbox.Row) time.Time {
-	var at time.Time
-	for _, r := range rows {
-		if r.ReceivedAt.After(at) {
-			at = r.ReceivedAt
-		}
+// startOf looks at where a lane is to begin.
+func startOf(ctx context.Context, m Mailbox, from inbox.Cutover, extent inbox.Extent, step int64, now time.Time) (inbox.Start, error) {
+	w, err := from.Watermark(extent)
+	if err != nil {
+		return inbox.Start{}, err
 	}
-	return at
+	tail, err := m.In(ctx, []inbox.Range{inbox.TailOf(w, step)}, inbox.StartTail*int(step))
+	if err != nil {
+		return inbox.Start{}, err
+	}
+	return inbox.StartAt(from, w, tail, step, now), nil
 }

@@ -202,7 +202,7 @@ func TestMetrics(t *testing.T) {
 	r.putAll(1, 2, 5)
 	r.drainAll()
 	require.Equal(t, map[string]float64{
-		"msgx_watermark": 2, "msgx_watermark_lag": 3, "msgx_hole_open": 1, "msgx_hole_aged_out_total": 0,
+		"msgx_watermark": 2, "msgx_watermark_lag": 3, "msgx_hole_open": 1, "msgx_hole_aged_out_total": 0, "msgx_mailbox_edited_total": 0,
 		"msgx_late_arrival_detected_total": 0, "msgx_mailbox_bad_dates_total": 0, "msgx_inbox_stopped id-regression": 0,
 		"msgx_poll_last_success_timestamp": float64(r.clock.UnixMilli()) / 1000,
 	}, values(t, reg))

@@ -15,7 +15,7 @@ import (
 // Metrics of the inbox, with the contract's names. What stands in our database is read when it is asked for, so that
 // every pod tells the same; what cannot be read is left out, never 0.
 type Metrics struct {
-	agedOut, late, badDates prometheus.Counter
+	agedOut, late, badDates, edited prometheus.Counter
 
 	watermark, holes, stopped, lag, success *prometheus.Desc
 
@@ -46,6 +46,7 @@ func NewMetrics(reg prometheus.Registerer, q db.Querier, s *store.Store, lane st
 		agedOut:   counter("msgx_hole_aged_out_total", "Holes passed because they were older than max-commit-delay."),
 		late:      counter("msgx_late_arrival_detected_total", "Rows that turned up in a hole after it was passed."),
 		badDates:  counter("msgx_mailbox_bad_dates_total", "Rows whose received date is no date."),
+		edited:    counter("msgx_mailbox_edited_total", "Rows whose text was changed after they were taken over."),
 		watermark: desc("msgx_watermark", "Every mailbox id up to it is taken over or belongs to a passed hole."),
 		holes:     desc("msgx_hole_open", "Ranges of missing ids that hold the watermark back."),
 		stopped:   desc("msgx_inbox_stopped", "1 while the lane takes nothing over, for this reason.", "reason"),
@@ -53,7 +54,7 @@ func NewMetrics(reg prometheus.Registerer, q db.Querier, s *store.Store, lane st
 		success:   desc("msgx_poll_last_success_timestamp", "When this pod last read the mailbox, in seconds since 1970."),
 		query:     q, store: s, lane: lane,
 	}
-	reg.MustRegister(m.agedOut, m.late, m.badDates, m)
+	reg.MustRegister(m.agedOut, m.late, m.badDates, m.edited, m)
 	return m
 }
 

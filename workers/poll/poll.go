@@ -96,6 +96,9 @@ type Poll struct {
 	lookedBack time.Time
 	cleaned    bool           // told that the mailbox ends below the watermark
 	told       map[int64]bool // late rows that are only reported
+	edited     map[int64]bool // rows whose text was changed after we took it
+	generation int32          // what the maps are about
+	cleared    int64          // the watermark whose row was found newer than it should be, and looked into
 }
 
 // Deps of the poller.
@@ -115,7 +118,7 @@ type Deps struct {
 func New(c Config, d Deps) *Poll {
 	return &Poll{
 		config: c, pool: d.Pool, store: d.Store, mailbox: d.Mailbox, server: d.Server, prober: d.Prober,
-		waker: d.Waker, metrics: d.Metrics, log: d.Log, now: d.Now, told: map[int64]bool{},
+		waker: d.Waker, metrics: d.Metrics, log: d.Log, now: d.Now, told: map[int64]bool{}, edited: map[int64]bool{},
 	}
 }
 
@@ -137,6 +140,7 @@ func (p *Poll) Step(ctx context.Context, f *lease.Fence) (drain.Next, error) {
 		return drain.Next{}, err
 	}
 	in.Cursor.Step = p.step
+	p.enter(in.Cursor.Generation)
 	if now := p.now(); now.Sub(p.lookedBack) >= p.config.LateDetectPeriod {
 		stopped, err := p.lookBack(ctx, f, in.Cursor)
 		if err != nil || stopped {
@@ -145,6 +149,10 @@ func (p *Poll) Step(ctx context.Context, f *lease.Fence) (drain.Next, error) {
 		p.lookedBack = now
 	}
 	r, err := p.read(ctx, in.Cursor)
+	if errors.Is(err, errSuspect) {
+		p.cleared, p.lookedBack = in.Cursor.W, time.Time{}
+		return drain.Next{Again: true}, nil
+	}
 	if err != nil {
 		return drain.Next{}, err
 	}
@@ -157,6 +165,18 @@ func (p *Poll) Step(ctx context.Context, f *lease.Fence) (drain.Next, error) {
 
 // errMoved says that the cursor is no longer where the round began: it is void, and the next one begins anew.
 var errMoved = errors.New("the inbox cursor has moved")
+
+// errSuspect says that the row at the watermark is newer than anything we took: before more is taken, it is looked into.
+var errSuspect = errors.New("the row at the watermark is not the one taken over")
+
+// enter forgets what was known of the ids of another generation.
+func (p *Poll) enter(generation int32) {
+	if generation != p.generation {
+		clear(p.told)
+		clear(p.edited)
+		p.generation, p.cleaned, p.cleared, p.lookedBack = generation, false, 0, time.Time{}
+	}
+}
 
 func ignoreMoved(err error) error {
 	if errors.Is(err, errMoved) {
@@ -190,7 +210,7 @@ func (p *Poll) read(ctx context.Context, c inbox.Cursor) (round, error) {
 		return round{}, err
 	}
 	r := round{before: c, at: p.now(), top: c.W}
-	rows, err := p.mailbox.After(ctx, c.W, p.config.Batch) // after the probe: what has ended by then is seen now
+	rows, err := p.above(ctx, c) // after the probe: what has ended by then is seen now
 	if err != nil {
 		return r, err
 	}
@@ -213,6 +233,22 @@ func (p *Poll) read(ctx context.Context, c inbox.Cursor) (round, error) {
 		r.plan = inbox.Advance(c, rows, limits, r.at)
 	}
 	return r, nil
+}
+
+// above gives the next rows above W. The row at W is read with them: ids that start again come by it before they pass W,
+// and must not be taken for what follows (K14).
+func (p *Poll) above(ctx context.Context, c inbox.Cursor) ([]inbox.Row, error) {
+	if c.W == 0 {
+		return p.mailbox.After(ctx, 0, p.config.Batch)
+	}
+	rows, err := p.mailbox.After(ctx, c.W-1, p.config.Batch+1)
+	if err != nil || len(rows) == 0 || rows[0].ID != c.W {
+		return rows[:min(len(rows), p.config.Batch)], err
+	}
+	if !c.ReceivedAt.IsZero() && rows[0].ReceivedAt.After(c.ReceivedAt) && p.cleared != c.W {
+		return nil, errSuspect
+	}
+	return rows[1:], nil
 }
 
 // settled is the moment before which every transaction of the mailbox has ended, as far as the server shows; zero when

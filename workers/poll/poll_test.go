@@ -170,8 +170,8 @@ func TestBatches(t *testing.T) {
 	require.Len(t, r.queued(), 120)
 }
 
-// TestSameRangeTwice: a round whose commit went unheard, or one beside another, changes nothing more (K08).
-func TestSameRangeTwice(t *testing.T) {
+// TestK08_SameRangeTwice: a round whose commit went unheard, or one beside another, changes nothing more (K08).
+func TestK08_SameRangeTwice(t *testing.T) {
 	t.Parallel()
 	r := setup(t)
 	r.step()

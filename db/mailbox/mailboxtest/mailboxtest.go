@@ -5,12 +5,14 @@ package mailboxtest
 import (
 	"context"
 	"database/sql"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"msgexchange/db/mailbox"
 	"msgexchange/jobs/backfill"
@@ -288,21 +290,32 @@ func largeBatch(d *Desk) {
 func requests(d *Desk) {
 	t := d.tb
 	const text = "<MSG>one</MSG>"
-	_, _, found, err := d.FindRequest(t.Context(), text)
+	before, err := d.Clock(t.Context())
 	require.NoError(t, err)
-	require.False(t, found)
-	id, at, err := d.InsertRequest(t.Context(), text, "ROUTE-1")
+	require.WithinDuration(t, time.Now(), before, 30*time.Second)
+	id, at, err := d.SendRequest(t.Context(), text, "ROUTE-1")
 	require.NoError(t, err)
+	require.False(t, at.Before(before))
 	require.WithinDuration(t, time.Now(), at, 30*time.Second)
-	other, _, err := d.InsertRequest(t.Context(), "<MSG>two</MSG>", "ROUTE-2")
+	other, _, err := d.SendRequest(t.Context(), "<MSG>two</MSG>", "ROUTE-2")
 	require.NoError(t, err)
 	require.Greater(t, other, id)
 
-	again, inserted, found, err := d.FindRequest(t.Context(), text)
+	again, inserted, err := d.SendRequest(t.Context(), text, "ROUTE-1")
 	require.NoError(t, err)
-	require.True(t, found)
-	require.Equal(t, id, again)
+	require.Equal(t, id, again, "sent before, so it is not sent again")
 	require.True(t, at.Equal(inserted), "%v, %v", at, inserted)
+
+	var g errgroup.Group
+	found := make([]int64, 4)
+	for i := range found {
+		g.Go(func() (err error) {
+			found[i], _, err = d.SendRequest(t.Context(), "<MSG>three</MSG>", "ROUTE-1")
+			return err
+		})
+	}
+	require.NoError(t, g.Wait())
+	require.Len(t, slices.Compact(found), 1, "whoever tries at the same time finds the one row: %v", found)
 
 	taken, err := d.Taken(t.Context(), []int64{id, other})
 	require.NoError(t, err)
