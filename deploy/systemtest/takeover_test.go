@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,13 +24,13 @@ func (w *world) appendedUnmarked(t *testing.T) (id string) {
 	w.put(t, schedule(1, 100, 3))
 	w.settled(t, 1, 60*time.Second)
 
+	var frozen atomic.Bool
 	thaw := make(chan func(), 1)
 	w.kafka.ControlKey(int16(kmsg.Produce), func(r kmsg.Request) (kmsg.Response, error, bool) {
-		if r.(*kmsg.ProduceRequest).Topics[0].Topic != "msg" {
-			w.kafka.KeepControl()
-			return nil, nil, false
+		w.kafka.KeepControl()
+		if r.(*kmsg.ProduceRequest).Topics[0].Topic == "msg" && frozen.CompareAndSwap(false, true) {
+			thaw <- w.viaPG.freeze(t) // from before the append on nothing reaches PostgreSQL
 		}
-		thaw <- w.viaPG.freeze(t) // from before the append on nothing reaches PostgreSQL
 		return nil, nil, false
 	})
 	change := strconv.FormatInt(w.put(t, flop(2, 100, "STND", "203")), 10)

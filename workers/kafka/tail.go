@@ -28,6 +28,9 @@ func (p *Producer) Tail(ctx context.Context, n int) (map[int64]outbox.Place, err
 	defer cancel()
 	places, err := visit(ctx, p, func(l *link) (map[int64]outbox.Place, error) {
 		places, blind, err := l.tail(ctx, p.topic, int64(n), p.cfg.RequestTimeout)
+		if err != nil {
+			blind = nil // whoever may not read at all sends all the same
+		}
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.blind = blind
