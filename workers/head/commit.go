@@ -29,7 +29,7 @@ type run struct {
 // commit judges the batch and stores everything it does in one transaction under PIPELINE_LOCK (O2, O6). The flights are
 // read inside it: nobody else can have changed them.
 func (h *Head) commit(ctx context.Context, f *lease.Fence, msgs []input) (run, error) {
-	now := h.now()
+	now := h.now().Truncate(time.Microsecond) // what PostgreSQL keeps: finished_at is the flights' updatedAt
 	var r run
 	err := f.Tx(ctx, func(tx pgx.Tx) error {
 		g, err := h.seat(ctx, tx, msgs, now)
@@ -42,6 +42,9 @@ func (h *Head) commit(ctx context.Context, f *lease.Fence, msgs []input) (run, e
 		}
 		r.gather(h.config)
 		if err := h.saveFlights(ctx, tx, r, now); err != nil {
+			return err
+		}
+		if err := h.saveReferences(ctx, tx, &r, now); err != nil {
 			return err
 		}
 		return h.saveMessages(ctx, tx, r, g, now)
@@ -76,7 +79,15 @@ func (h *Head) seat(ctx context.Context, tx pgx.Tx, msgs []input, now time.Time)
 	if err != nil {
 		return nil, err
 	}
-	return &judge{config: h.config, set: flight.NewSet(flights...), ids: ids, rebound: map[string]bool{}, now: now, asked: asked}, nil
+	config := h.config
+	stands, err := h.bridgesFor(ctx, tx, decoded)
+	if err != nil {
+		return nil, err
+	}
+	if stands != nil {
+		config.Flight.Bridges = stands
+	}
+	return &judge{config: config, set: flight.NewSet(flights...), ids: ids, rebound: map[string]bool{}, now: now, asked: asked}, nil
 }
 
 // gather makes one save a flight, in its last state, its history, and the batch's events; of schd only the newest a flight.
