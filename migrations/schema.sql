@@ -257,8 +257,11 @@ CREATE TABLE public.inbox_cursor (
     stopped_at timestamp with time zone,
     last_polled_at timestamp with time zone,
     updated_at timestamp with time zone NOT NULL,
+    mailbox text,
+    mode text,
     CONSTRAINT inbox_cursor_committed_up_to_check CHECK ((committed_up_to >= 0)),
-    CONSTRAINT inbox_cursor_id_step_check CHECK ((id_step > 0))
+    CONSTRAINT inbox_cursor_id_step_check CHECK ((id_step > 0)),
+    CONSTRAINT inbox_cursor_mode_check CHECK ((mode = ANY (ARRAY['live'::text, 'shadow'::text])))
 );
 
 CREATE TABLE public.inbox_hole (

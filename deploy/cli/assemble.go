@@ -61,7 +61,7 @@ type node struct {
 // assemble connects to our own PostgreSQL, which must be there and current, and prepares the rest, which may come later.
 func assemble(ctx context.Context, cfg config.Config, build observe.Build, log *slog.Logger) (*node, error) {
 	n := &node{name: newPodName(), config: cfg, build: build, log: log, metrics: observe.NewRegistry(build)}
-	for _, open := range []func(context.Context) error{n.openZone, n.openPostgres, n.openMailbox, n.openKafka, n.makeRoles} {
+	for _, open := range []func(context.Context) error{n.openZone, n.openPostgres, n.openMailbox, n.openKafka, n.preflight, n.makeRoles} {
 		if err := open(ctx); err != nil {
 			n.close()
 			return nil, err
@@ -104,6 +104,9 @@ func (n *node) openPostgres(ctx context.Context) error {
 	if !ok {
 		return fmt.Errorf("the schema is not current: %s: run migrate up", detail)
 	}
+	if err := laneOf(n.config, pool, n.log).ClaimMode(ctx); err != nil {
+		return err
+	}
 	inserter, err := workers.NewInserter(pool, n.log)
 	if err != nil {
 		return err
@@ -112,31 +115,13 @@ func (n *node) openPostgres(ctx context.Context) error {
 	return nil
 }
 
-func (n *node) openMailbox(ctx context.Context) error {
-	c := n.config.Mailbox
-	zone, err := time.LoadLocation(c.Zone)
-	if err != nil {
-		return fmt.Errorf("mailbox.zone: %w", err)
-	}
-	n.mailbox, err = mailbox.Open(mailbox.Config{DSN: c.DSN, Zone: zone, TableIn: c.TableIn, TableOut: c.TableOut})
-	if err != nil {
+func (n *node) openMailbox(context.Context) error {
+	var err error
+	if n.mailbox, err = openMailbox(n.config.Mailbox, laneOf(n.config, n.pool, n.log).Recognise); err != nil {
 		return err
 	}
 	n.closers = append(n.closers, func() { _ = n.mailbox.Close() })
 	n.metrics.MustRegister(collectors.NewDBStatsCollector(n.mailbox.DB(), "mailbox"))
-	return n.mayProbe(ctx)
-}
-
-// mayProbe refuses a start whose hole-probe could never give evidence (design §4). A mailbox that is away is no reason.
-func (n *node) mayProbe(ctx context.Context) error {
-	if !n.config.Pipeline.HoleProbe {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	if _, _, err := n.mailbox.OldestTransaction(ctx); errors.Is(err, mailbox.ErrNoProcessRight) {
-		return fmt.Errorf("pipeline.hole-probe: %w", err)
-	}
 	return nil
 }
 
@@ -151,13 +136,16 @@ func (n *node) openKafka(context.Context) error {
 			return err
 		}
 		*t.into = p
-		n.closers = append(n.closers, func() {
-			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-			defer cancel()
-			_ = p.Close(ctx)
-		})
+		n.closers = append(n.closers, func() { closeProducer(p) })
 	}
 	return nil
+}
+
+// closeProducer does not wait for brokers that hang.
+func closeProducer(p *kafka.Producer) {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	_ = p.Close(ctx)
 }
 
 // makeRoles puts the roles together. All of them, whatever this pod works: its watcher asks each what is pending.

@@ -14,6 +14,8 @@ import (
 type Mailbox struct {
 	// DSN is the connection string in the form of the Go driver: user:password@tcp(host:3306)/database. Required.
 	DSN string `koanf:"dsn" secret:"true"`
+	// Identity allows the lane to move to another mailbox: set it to what the refused start prints. Never needed otherwise.
+	Identity string `koanf:"identity"`
 	// Zone is the time zone in which the mailbox writes its times.
 	Zone string `koanf:"zone"`
 	// TableIn is the table we read, found without regard to case.

@@ -27,6 +27,7 @@ type Deps struct {
 	Sender  Sender
 	Syncer  Syncer
 	Flights Flights
+	Refdata Refdata
 	Ops     Ops
 	Console Console
 	// Jobs is River UI under JobsPrefix; nil leaves the prefix unknown.
@@ -57,6 +58,12 @@ type Flights interface {
 	Find(c *gin.Context) error
 	One(c *gin.Context) error
 	History(c *gin.Context) error
+}
+
+// Refdata answers about reference data.
+type Refdata interface {
+	Overview(c *gin.Context) error
+	List(c *gin.Context) error
 }
 
 // Ops answers about messages and events, and does what operators order.

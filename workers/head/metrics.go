@@ -69,6 +69,7 @@ func (h *Head) tell(ctx context.Context, r run, took time.Duration) {
 			h.metrics.unmatched.WithLabelValues(kind).Inc()
 		}
 		h.tellOne(ctx, j, kind)
+		h.tellReference(ctx, j)
 	}
 	h.log.InfoContext(ctx, "batch processed", "size", done, "events", len(r.events), "last_msg_id", r.judged[len(r.judged)-1].row.Pos.ID, "took_ms", took.Milliseconds())
 }
