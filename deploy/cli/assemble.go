@@ -33,6 +33,7 @@ import (
 	"msgexchange/workers/drain"
 	"msgexchange/workers/head"
 	"msgexchange/workers/kafka"
+	"msgexchange/workers/maintenance"
 	"msgexchange/workers/poll"
 	"msgexchange/workers/request"
 )
@@ -53,6 +54,8 @@ type node struct {
 	schd    *kafka.Producer
 	waker   *drain.Waker
 	roles   map[jobs.Role]drain.Role
+	jobs    *workers.Client // inserts only
+	keeper  *maintenance.Keeper
 	desk    *request.Desk
 
 	closers []func()
@@ -61,7 +64,7 @@ type node struct {
 // assemble connects to our own PostgreSQL, which must be there and current, and prepares the rest, which may come later.
 func assemble(ctx context.Context, cfg config.Config, build observe.Build, log *slog.Logger) (*node, error) {
 	n := &node{name: newPodName(), config: cfg, build: build, log: log, metrics: observe.NewRegistry(build)}
-	for _, open := range []func(context.Context) error{n.openZone, n.openPostgres, n.openMailbox, n.openKafka, n.preflight, n.makeRoles} {
+	for _, open := range []func(context.Context) error{n.openZone, n.openPostgres, n.openMailbox, n.openKafka, n.preflight, n.makeRoles, n.makeKeeper} {
 		if err := open(ctx); err != nil {
 			n.close()
 			return nil, err
@@ -107,11 +110,10 @@ func (n *node) openPostgres(ctx context.Context) error {
 	if err := laneOf(n.config, pool, n.log).ClaimMode(ctx); err != nil {
 		return err
 	}
-	inserter, err := workers.NewInserter(pool, n.log)
-	if err != nil {
+	if n.jobs, err = workers.NewInserter(pool, n.log); err != nil {
 		return err
 	}
-	n.waker = drain.NewWaker(n.config.Lane, inserter)
+	n.waker = drain.NewWaker(n.config.Lane, n.jobs)
 	return nil
 }
 
@@ -215,9 +217,9 @@ func (n *node) backfiller() *backfill.Backfill {
 func (n *node) live() bool { return n.config.Mode == config.Live }
 
 // pod makes the part that works.
-func (n *node) pod(roles []jobs.Role) (*workers.Pod, error) {
+func (n *node) pod(roles []jobs.Role, maintain bool) (*workers.Pod, error) {
 	return workers.New(workers.Deps{
-		Name: n.name, Lane: n.config.Lane, Pool: n.pool, Waker: n.waker, Work: n.roles, Roles: roles,
+		Name: n.name, Lane: n.config.Lane, Pool: n.pool, Waker: n.waker, Work: n.roles, Roles: roles, Keeper: n.keeper, Maintain: maintain,
 		Drain: drain.Defaults(), Grace: softGrace(n.config.ShutdownGrace), Log: n.log,
 	})
 }
@@ -251,8 +253,15 @@ func newPodName() string {
 	return fmt.Sprintf("%s-%d-%s", host, os.Getpid(), strings.ToLower(rand.Text()[:6]))
 }
 
-// parseRoles turns the names of the command line into the roles to work and whether to serve HTTP.
-func parseRoles(names []string) (roles []jobs.Role, serveHTTP bool, err error) {
+// duties are what a process does.
+type duties struct {
+	roles    []jobs.Role
+	http     bool
+	maintain bool // the work that the clock asks for
+}
+
+// parseRoles turns the names of the command line into duties.
+func parseRoles(names []string) (d duties, err error) {
 	byName := map[string][]jobs.Role{
 		"all": jobs.AllRoles(), "http": nil, "poll": {jobs.RolePoll}, "head": {jobs.RoleHead}, "deliver": {jobs.RoleMsg, jobs.RoleSchd},
 		"backfill": {jobs.RoleBackfill}, "request": {jobs.RoleRequest}, "maintenance": nil,
@@ -263,12 +272,13 @@ func parseRoles(names []string) (roles []jobs.Role, serveHTTP bool, err error) {
 		if !known {
 			errs = append(errs, fmt.Errorf("--roles: there is no role %q", name))
 		}
-		serveHTTP = serveHTTP || name == "all" || name == "http"
+		d.http = d.http || name == "all" || name == "http"
+		d.maintain = d.maintain || name == "all" || name == "maintenance"
 		for _, r := range more {
-			if !slices.Contains(roles, r) {
-				roles = append(roles, r)
+			if !slices.Contains(d.roles, r) {
+				d.roles = append(d.roles, r)
 			}
 		}
 	}
-	return roles, serveHTTP, errors.Join(errs...)
+	return d, errors.Join(errs...)
 }

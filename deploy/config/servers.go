@@ -68,12 +68,12 @@ func defaultAdminAPI() AdminAPI { return AdminAPI{Timeout: 30 * time.Second} }
 
 // Validate finds everything wrong with the settings.
 func (a AdminAPI) Validate() error {
-	var cron, address error
+	var when, address error
 	if a.Schedule != "" {
-		cron = schedule("schedule", a.Schedule)
+		when = cron("schedule", a.Schedule)
 	}
 	if u, err := url.Parse(a.URL); a.URL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "") {
 		address = errors.New("url: not of the form https://host/path; secrets belong into admin-api.token") // it may hold one, so it is not shown
 	}
-	return errors.Join(address, within("timeout", a.Timeout, time.Second, 10*time.Minute), cron)
+	return errors.Join(address, within("timeout", a.Timeout, time.Second, 10*time.Minute), when)
 }
