@@ -6,11 +6,12 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -68,6 +69,8 @@ type world struct {
 	mailbox *sql.DB
 	kafka   *kfake.Cluster
 	busOff  atomic.Bool
+	mute    atomic.Bool  // muteKafka
+	muted   atomic.Int64 // produce requests that got no answer
 
 	pgDSN, mailboxDSN string // of the servers themselves
 	viaPG, viaMailbox *proxy
@@ -88,22 +91,40 @@ func newWorld(t *testing.T) *world {
 	require.NoError(t, err)
 	t.Cleanup(w.kafka.Close)
 
-	pg, err := pgxpool.ParseConfig(w.pgDSN)
-	require.NoError(t, err)
-	w.viaPG = newProxy(t, fmt.Sprintf("%s:%d", pg.ConnConfig.Host, pg.ConnConfig.Port))
-	mb, err := mysql.ParseDSN(w.mailboxDSN)
-	require.NoError(t, err)
-	w.viaMailbox = newProxy(t, mb.Addr)
-	mb.Addr = w.viaMailbox.addr
+	var pgEnv, mailboxEnv string
+	w.viaPG, pgEnv = w.throughPG(t)
+	w.viaMailbox, mailboxEnv = w.throughMailbox(t, nil)
 	w.base = []string{
-		"MSGX_PG_DSN=" + strings.Replace(w.pgDSN, fmt.Sprintf("%s:%d", pg.ConnConfig.Host, pg.ConnConfig.Port), w.viaPG.addr, 1),
-		"MSGX_MAILBOX_DSN=" + mb.FormatDSN(),
+		pgEnv, mailboxEnv,
 		"MSGX_KAFKA_BROKERS=" + strings.Join(w.kafka.ListenAddrs(), ","),
 		"MSGX_HTTP_ADDR=127.0.0.1:0",
 		"MSGX_SCHD_FLUSH_PERIOD=200ms",
 		"MSGX_PIPELINE_CUTOVER_WATERMARK=zero",
 	}
 	return w
+}
+
+// throughPG makes a proxy before PostgreSQL and the setting that leads a pod through it.
+func (w *world) throughPG(t *testing.T) (*proxy, string) {
+	t.Helper()
+	pg, err := pgxpool.ParseConfig(w.pgDSN)
+	require.NoError(t, err)
+	server := fmt.Sprintf("%s:%d", pg.ConnConfig.Host, pg.ConnConfig.Port)
+	p := newProxy(t, server)
+	return p, "MSGX_PG_DSN=" + strings.Replace(w.pgDSN, server, p.addr, 1)
+}
+
+// throughMailbox makes a proxy before the mailbox and the setting that leads a pod through it; change edits the DSN first.
+func (w *world) throughMailbox(t *testing.T, change func(*mysql.Config)) (*proxy, string) {
+	t.Helper()
+	mb, err := mysql.ParseDSN(w.mailboxDSN)
+	require.NoError(t, err)
+	if change != nil {
+		change(mb)
+	}
+	p := newProxy(t, mb.Addr)
+	mb.Addr = p.addr
+	return p, "MSGX_MAILBOX_DSN=" + mb.FormatDSN()
 }
 
 // pod is one running process.
@@ -286,101 +307,6 @@ func header(r *kgo.Record, key string) string {
 	return ""
 }
 
-// proxy passes TCP through until it is cut.
-type proxy struct {
-	addr   string
-	target string
-
-	frozen sync.RWMutex // held for reading while passing a piece on, for writing while nothing goes through
-
-	mu    sync.Mutex
-	cut   bool
-	conns map[net.Conn]struct{}
-}
-
-func newProxy(t *testing.T, target string) *proxy {
-	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	p := &proxy{addr: l.Addr().String(), target: target, conns: map[net.Conn]struct{}{}}
-	t.Cleanup(func() { _ = l.Close(); p.set(true) })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go p.pass(t.Context(), c)
-		}
-	}()
-	return p
-}
-
-// freeze keeps connections open and lets nothing through, until thaw is called; it ends with the test at the latest.
-func (p *proxy) freeze(t *testing.T) (thaw func()) {
-	t.Helper()
-	p.frozen.Lock()
-	thaw = sync.OnceFunc(p.frozen.Unlock)
-	t.Cleanup(thaw)
-	return thaw
-}
-
-// set cuts everything that runs through and lets nothing new in, or lets it in again.
-func (p *proxy) set(cut bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.cut = cut
-	if cut {
-		for c := range p.conns {
-			_ = c.Close()
-		}
-	}
-}
-
-func (p *proxy) enter(c net.Conn) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.cut {
-		return false
-	}
-	p.conns[c] = struct{}{}
-	return true
-}
-
-func (p *proxy) pass(ctx context.Context, c net.Conn) {
-	defer func() { _ = c.Close() }()
-	out, err := (&net.Dialer{}).DialContext(ctx, "tcp", p.target)
-	if err != nil {
-		return
-	}
-	defer func() { _ = out.Close() }()
-	if !p.enter(c) || !p.enter(out) {
-		return
-	}
-	done := make(chan struct{}, 2)
-	for _, way := range [][2]net.Conn{{c, out}, {out, c}} {
-		go func() {
-			defer func() { done <- struct{}{} }()
-			buf := make([]byte, 32<<10)
-			for {
-				n, err := way[0].Read(buf)
-				if n > 0 {
-					p.frozen.RLock()
-					_, err := way[1].Write(buf[:n])
-					p.frozen.RUnlock()
-					if err != nil {
-						return
-					}
-				}
-				if err != nil {
-					return
-				}
-			}
-		}()
-	}
-	<-done
-}
-
 // get asks a pod by HTTP.
 func get(t *testing.T, url string) (int, string) {
 	t.Helper()
@@ -393,4 +319,83 @@ func get(t *testing.T, url string) (int, string) {
 	_, err = b.ReadFrom(resp.Body)
 	require.NoError(t, err)
 	return resp.StatusCode, b.String()
+}
+
+// operator is who may give orders to pods started with asOperator.
+const operatorToken = "systemtest-operator"
+
+// asOperator is the setting that lets operatorToken in.
+func asOperator(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "tokens")
+	require.NoError(t, os.WriteFile(file, []byte(operatorToken+" olga operator\n"), 0o600))
+	return "MSGX_HTTP_TOKENS_FILE=" + file
+}
+
+// order gives a pod an operator's order.
+func order(t *testing.T, url, body string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
+	require.NoError(t, err)
+	req.Header.Set("Authorization", "Bearer "+operatorToken)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	defer func() { _ = resp.Body.Close() }()
+	answer, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	return resp.StatusCode, string(answer)
+}
+
+// traffic writes changes of ten flights, from FLID 1 on, until it is stopped; stop gives how many messages were written, with
+// the schedule that makes the flights.
+func (w *world) traffic(t *testing.T, pause time.Duration) (stop func() int) {
+	t.Helper()
+	w.put(t, schedule(1, 1, flights))
+	return w.changes(t, pause)
+}
+
+// changes is traffic on flights that are there already.
+func (w *world) changes(t *testing.T, pause time.Duration) (stop func() int) {
+	t.Helper()
+	quit, written := make(chan struct{}), make(chan int, 1)
+	go func() {
+		tick := time.NewTicker(pause)
+		defer tick.Stop()
+		n := 0
+		defer func() { written <- n + 1 }()
+		for {
+			select {
+			case <-quit:
+				return
+			case <-tick.C:
+			}
+			_, err := w.mailbox.ExecContext(context.WithoutCancel(t.Context()),
+				"INSERT INTO cminmsgs (CMINMSGS_CLOB_MSG, CMINMSGS_DATE_RECEIVED, CMINMSGS_STATUS) VALUES (?, UTC_TIMESTAMP() + INTERVAL 8 HOUR, 'VALID')",
+				flop(2+n, 1+n%flights, "STND", strconv.Itoa(n)))
+			if err != nil {
+				t.Errorf("write traffic: %v", err)
+				return
+			}
+			n++
+		}
+	}()
+	stop = sync.OnceValue(func() int { close(quit); return <-written })
+	t.Cleanup(func() { stop() })
+	return stop
+}
+
+// flights is how many flights traffic changes.
+const flights = 10
+
+// requireExact checks what n messages of traffic must have led to: each succeeded, each is one step of its flight's version
+// and one event, all in order, nothing twice.
+func (w *world) requireExact(t *testing.T, n int) {
+	t.Helper()
+	require.Equal(t, map[string]int{"SUCCEEDED": n}, w.states(t))
+	require.Equal(t, int64(flights+n-1), w.number(t, "SELECT sum(state_version) FROM flight_schd"), "each message is one version step")
+	require.Equal(t, int64(flights+n-1), w.number(t, "SELECT count(DISTINCT (flid, state_version)) FROM msg_event WHERE target = 'KAFKA:msg'"))
+	require.Equal(t, int64(flights+n-1), w.number(t, "SELECT count(*) FROM msg_event WHERE target = 'KAFKA:msg'"), "one event each")
+	require.Zero(t, w.number(t, "SELECT count(*) FROM msg_event WHERE state = 'DEAD' OR attempts > 0"))
+	w.requireInOrder(t, "msg", flights+n-1)
 }

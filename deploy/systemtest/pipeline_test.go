@@ -21,11 +21,11 @@ import (
 func TestK05_TwoPodsOneKilled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	const flights, changes = 20, 2000
+	const planes, changes = 20, 2000
 	pods := []*pod{w.start(t, "a"), w.start(t, "b")}
-	w.put(t, schedule(1, 1, flights))
+	w.put(t, schedule(1, 1, planes))
 	for i := range changes {
-		w.put(t, flop(2+i, 1+i%flights, "STND", strconv.Itoa(i)))
+		w.put(t, flop(2+i, 1+i%planes, "STND", strconv.Itoa(i)))
 		if i == changes/2 {
 			w.killWorking(t, pods)
 		}
@@ -33,9 +33,9 @@ func TestK05_TwoPodsOneKilled(t *testing.T) {
 	w.settled(t, changes+1, 60*time.Second)
 
 	require.Equal(t, map[string]int{"SUCCEEDED": changes + 1}, w.states(t))
-	require.Equal(t, int64(flights), w.number(t, "SELECT count(*) FROM flight_schd WHERE state_version = $1", changes/flights+1), "each effective message is one version step")
+	require.Equal(t, int64(planes), w.number(t, "SELECT count(*) FROM flight_schd WHERE state_version = $1", changes/planes+1), "each effective message is one version step")
 	require.LessOrEqual(t, w.number(t, "SELECT max(attempts) FROM proc_state"), int64(2), "kill -9 costs one attempt at most")
-	w.requireInOrder(t, "msg", changes+flights)
+	w.requireInOrder(t, "msg", changes+planes)
 }
 
 // killWorking kills the pod that holds the head.
