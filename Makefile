@@ -63,7 +63,7 @@ fuzz: ## fuzz every target of the core for FUZZTIME (30s) each
 
 .PHONY: setup
 setup: ## get PostgreSQL and MariaDB for the tests if they are missing
-	@deploy/setup/servers.sh postgres mariadb cc
+	@deploy/setup/servers.sh postgres mariadb pgbouncer cc
 
 .PHONY: lint
 lint: ## check style, imports and shape

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -79,7 +80,13 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{pgDSN: dbtest.DSN(t), mailboxDSN: dbtest.Mailbox(t)}
+	return newWorldOn(t, dbtest.Mailbox(t))
+}
+
+// newWorldOn is newWorld with another mailbox.
+func newWorldOn(t *testing.T, mailboxDSN string) *world {
+	t.Helper()
+	w := &world{pgDSN: dbtest.DSN(t), mailboxDSN: mailboxDSN}
 	var err error
 	w.pg, err = pgxpool.New(t.Context(), w.pgDSN)
 	require.NoError(t, err)
@@ -305,6 +312,15 @@ func header(r *kgo.Record, key string) string {
 		}
 	}
 	return ""
+}
+
+// freePort finds a port that nobody listens on.
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { _ = l.Close() }()
+	return l.Addr().(*net.TCPAddr).Port
 }
 
 // get asks a pod by HTTP.
