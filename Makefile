@@ -11,7 +11,8 @@ VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null || echo unk
 COMMIT   := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 LDFLAGS  := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 IMAGE    ?= msgexchange:$(VERSION)
-FUZZTIME ?= 30s
+FUZZTIME  ?= 60s
+BENCHTIME ?= 3s
 
 # The race detector needs a C compiler; without one the tests still run, and say so.
 TESTFLAGS = -shuffle=on $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
@@ -53,8 +54,16 @@ test-kafka: ## test the Kafka adapter against a real broker, MSGX_TEST_KAFKA=hos
 	@echo 'test-kafka: against $(MSGX_TEST_KAFKA)'
 	MSGX_TEST_KAFKA='$(MSGX_TEST_KAFKA)' $(GO) test -count=1 -v -tags kafka -run TestRealBroker ./workers/deliver/kafkatest
 
-.PHONY: fuzz
-fuzz: ## fuzz every target of the core for FUZZTIME (30s) each
+.PHONY: bench
+bench: bench-core ## measure; every goal is a ratio to what the machine itself can do in the same run
+
+.PHONY: bench-core
+bench-core: ## measure decoding and deciding beside a bare pass of encoding/xml; the goal for ratio is 2
+	$(GO) test -run '^$$' -bench '^BenchmarkMessage$$' -benchtime $(BENCHTIME) ./jobs/sis
+
+.PHONY: fuzz test-fuzz
+fuzz: test-fuzz
+test-fuzz: ## fuzz every target of the core for FUZZTIME (60s) each; its seeds are in make test
 	@for package in $$($(GO) list ./jobs/...); do \
 		for target in $$($(GO) test -list '^Fuzz' $$package | grep '^Fuzz'); do \
 			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package || exit 1; \
@@ -75,12 +84,13 @@ fmt: ## format
 	$(GOLANGCI_LINT) fmt -c .ci/golangci.yml
 
 .PHONY: generate
-generate: ## write everything that is generated: SQL code, schema, wire catalogue, table of keys
+generate: ## write everything that is generated: SQL code, schema, wire catalogue, record schemas, table of keys
 	@deploy/setup/servers.sh postgres
 	$(GO) test ./db -run upDownUp -update
 	cd db && $(SQLC) generate
 	cksum $(SQLC_FILES) > db/generated.cksum
 	$(GO) test ./jobs/sis -run CataloguePage -update
+	$(GO) test ./jobs/outbox -run 'Schemas$$' -update
 	$(GO) test ./deploy/config -run KeyTable -update
 
 .PHONY: verify

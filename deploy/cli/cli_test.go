@@ -60,6 +60,7 @@ func TestEveryCommandExplainsItself(t *testing.T) {
 		"migrate status": "Changes nothing",
 		"demo":           "Needs no configuration",
 		"simulate":       "Needs mailbox.dsn",
+		"doctor":         "configuration of serve",
 		"decode":         "Needs nothing",
 		"version":        "version",
 	} {
@@ -127,6 +128,12 @@ func TestMigrateWithoutServer(t *testing.T) {
 const stand = `<MSG><META><SNDR>AODB</SNDR><SEQN>7</SEQN><DTTM>20261130090311</DTTM><TYPE>FLOP</TYPE><STYP>ESTT</STYP></META>` +
 	`<FLOP><FLID>15</FLID><ESTT>30NOV260910</ESTT></FLOP></MSG>`
 
+// of is a message of that kind.
+func of(typ, styp, body string) string {
+	meta, _, _ := strings.Cut(stand, "<FLOP>")
+	return strings.NewReplacer("FLOP", typ, "ESTT", styp).Replace(meta) + body + "</MSG>"
+}
+
 func TestDecode(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -134,10 +141,19 @@ func TestDecode(t *testing.T) {
 		code int
 		says string
 	}{
-		"ok":          {text: stand, says: `"outcome":"OK","kind":"FLOP-ESTT"`},
-		"malformed":   {text: "<MSG>", code: 1, says: `"outcome":"MALFORMED"`},
-		"protocol":    {text: strings.Replace(stand, "<FLID>15</FLID>", "", 1), code: 1, says: `"outcome":"PROTOCOL"`},
-		"unsupported": {text: strings.Replace(stand, "<STYP>ESTT</STYP>", "<STYP>XXXX</STYP>", 1), code: 1, says: `"outcome":"UNSUPPORTED"`},
+		"ok":            {text: stand, says: `"outcome":"OK","kind":"FLOP-ESTT"`},
+		"malformed":     {text: "<MSG>", code: 1, says: `"outcome":"MALFORMED"`},
+		"protocol":      {text: strings.Replace(stand, "<FLID>15</FLID>", "", 1), code: 1, says: `"outcome":"PROTOCOL"`},
+		"unsupported":   {text: strings.Replace(stand, "<STYP>ESTT</STYP>", "<STYP>XXXX</STYP>", 1), code: 1, says: `"outcome":"UNSUPPORTED"`},
+		"document type": {text: "<!DOCTYPE MSG>" + stand, code: 1, says: `"outcome":"MALFORMED"`},
+		"no body":       {text: strings.Replace(strings.Replace(stand, "<FLOP>", "<FLIP>", 1), "</FLOP>", "</FLIP>", 1), code: 1, says: `"outcome":"MALFORMED","kind":"FLOP-ESTT"`},
+		"answer":        {text: of("SCHD", "RESP", "<SCHD/>"), says: `"outcome":"OK","kind":"SCHD-RESP"`},
+		"list": {
+			text: of("TLST", "UPD", "<RECS>2</RECS><TLST><TCOD>T1</TCOD><TPAX>y</TPAX></TLST>"),
+			says: `"body":{"records":[{"tcod":"T1","tpax":"Y"}],"remarks":["RECS is 2 and there are 1 TLST"]}`,
+		},
+		"broken list": {text: of("TLST", "ADD", "<TLST><TCOD>1</TCOD></TLST><TLST><TCOD>1</TCOD></TLST>"), code: 1, says: `"outcome":"PROTOCOL","kind":"TLST-ADD"`},
+		"own request": {text: of("RQRD", "TLST", "<RQRD><RTYP>TLST</RTYP></RQRD>"), code: 1, says: `"outcome":"UNSUPPORTED","kind":"RQRD-TLST"`},
 		"ignored":     {text: strings.Replace(stand, "<TYPE>FLOP</TYPE>", "<TYPE>LDM</TYPE>", 1), says: `"outcome":"IGNORED"`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 
 	"msgexchange/jobs/message"
 	jobsrequest "msgexchange/jobs/request"
+	"msgexchange/workers/refdata"
 	"msgexchange/workers/request"
 )
 
@@ -20,6 +21,7 @@ func (n *node) requester() *request.Requests {
 		policy.ByKind[message.Kind(k)] = timeout
 	}
 	request.NewMetrics(n.metrics, n.pool, n.store, kinds)
+	n.metrics.MustRegister(refdata.NewAge(n.pool, n.store, time.Now))
 	n.desk = &request.Desk{
 		Site: request.Site{Kinds: kinds, SNDR: c.SNDR, Zone: n.zone},
 		Pool: n.pool, Store: n.store, Waker: n.waker, Now: time.Now,

@@ -15,6 +15,7 @@ import (
 	"msgexchange/http/flights"
 	"msgexchange/http/health"
 	"msgexchange/http/ops"
+	"msgexchange/http/refdata"
 	"msgexchange/http/server"
 	"msgexchange/jobs/fault"
 	"msgexchange/workers"
@@ -37,7 +38,7 @@ type starter interface {
 func (n *node) web(client *workers.Client) (*web, error) {
 	w := &web{health: health.New(time.Now, n.probes()...)}
 	operations := &ops.API{
-		Pool: n.pool, Store: n.store, Waker: n.waker, Now: time.Now,
+		Pool: n.pool, Store: n.store, Waker: n.waker, Keeper: n.keeper, Now: time.Now,
 		Lane:   poll.Reseeder{Lane: n.config.Lane, Store: n.store, Mailbox: n.mailbox, Server: n.mailbox, Now: time.Now},
 		Asking: ops.Asking{Requests: n.desk, Zone: n.zone, Shadow: !n.live()},
 	}
@@ -56,6 +57,7 @@ func (n *node) web(client *workers.Client) (*web, error) {
 		Log: n.log, Now: time.Now, Health: w.health, Console: page, Jobs: ui, Metrics: n.metrics, Ops: operations,
 		Syncer:  &compat.Syncer{Requests: n.desk, Zone: n.zone, Shadow: !n.live()},
 		Flights: flights.New(n.pool, n.store, n.zone),
+		Refdata: &refdata.API{Pool: n.pool, Store: n.store},
 		Sender: &compat.Sender{
 			Mailbox: letterbox{n.mailbox}, Inbox: counter{n, poll.Registrar{Lane: n.config.Lane, Store: n.store, Waker: n.waker, Now: time.Now}},
 			Shadow: n.config.Mode == config.Shadow, Now: time.Now, Log: n.log,

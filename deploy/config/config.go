@@ -5,6 +5,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"time"
@@ -114,6 +115,17 @@ func (c Config) Validate() error {
 
 // Validate finds what is wrong with the settings of logging.
 func (l Log) Validate() error { return oneOf("format", l.Format, "json", "text") }
+
+// unsafe finds settings that are each right and together let a shadow and a live system write over each other.
+func (c Config) unsafe() error {
+	switch prefix := c.Kafka.TopicPrefix; {
+	case c.Mode == Shadow && prefix == "":
+		return errors.New("kafka.topic-prefix: empty in shadow mode, which would write to the live topics")
+	case c.Mode == Live && prefix == shadowPrefix:
+		return fmt.Errorf("kafka.topic-prefix: %q in live mode is the shadow's", prefix)
+	}
+	return nil
+}
 
 // settle fills in what follows from other settings; set tells which keys were given.
 func (c *Config) settle(set func(name string) bool) {

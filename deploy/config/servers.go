@@ -14,6 +14,8 @@ import (
 type Mailbox struct {
 	// DSN is the connection string in the form of the Go driver: user:password@tcp(host:3306)/database. Required.
 	DSN string `koanf:"dsn" secret:"true"`
+	// Identity allows the lane to move to another mailbox: set it to what the refused start prints. Never needed otherwise.
+	Identity string `koanf:"identity"`
 	// Zone is the time zone in which the mailbox writes its times.
 	Zone string `koanf:"zone"`
 	// TableIn is the table we read, found without regard to case.
@@ -66,12 +68,12 @@ func defaultAdminAPI() AdminAPI { return AdminAPI{Timeout: 30 * time.Second} }
 
 // Validate finds everything wrong with the settings.
 func (a AdminAPI) Validate() error {
-	var cron, address error
+	var when, address error
 	if a.Schedule != "" {
-		cron = schedule("schedule", a.Schedule)
+		when = cron("schedule", a.Schedule)
 	}
 	if u, err := url.Parse(a.URL); a.URL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "") {
 		address = errors.New("url: not of the form https://host/path; secrets belong into admin-api.token") // it may hold one, so it is not shown
 	}
-	return errors.Join(address, within("timeout", a.Timeout, time.Second, 10*time.Minute), cron)
+	return errors.Join(address, within("timeout", a.Timeout, time.Second, 10*time.Minute), when)
 }

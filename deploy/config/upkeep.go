@@ -68,8 +68,8 @@ type Refdata struct {
 // Validate finds everything wrong with the settings.
 func (r Refdata) Validate() error {
 	var errs []error
-	for kind, cron := range r.Schedule {
-		errs = append(errs, schedule("schedule."+kind, cron))
+	for kind, line := range r.Schedule {
+		errs = append(errs, cron("schedule."+kind, line))
 	}
 	return errors.Join(errs...)
 }
@@ -97,7 +97,7 @@ func defaultArchive() Archive { return Archive{Retention: day, Schedule: "0 3 * 
 
 // Validate finds everything wrong with the settings.
 func (a Archive) Validate() error {
-	return errors.Join(within("retention", a.Retention, day, 7*day), schedule("schedule", a.Schedule))
+	return errors.Join(within("retention", a.Retention, day, 7*day), cron("schedule", a.Schedule))
 }
 
 // History sweeps finished flights out of the live set; keys under "history.".
@@ -117,5 +117,5 @@ func (h History) Validate() error {
 	if h.Retention%day != 0 {
 		return fmt.Errorf("retention: %v is not a whole number of days", h.Retention)
 	}
-	return errors.Join(schedule("schedule", h.Schedule), within("retention", h.Retention, day, 400*day))
+	return errors.Join(cron("schedule", h.Schedule), within("retention", h.Retention, day, 400*day))
 }

@@ -37,6 +37,7 @@ import (
 	"msgexchange/http/flights"
 	"msgexchange/http/health"
 	"msgexchange/http/ops"
+	"msgexchange/http/refdata"
 	"msgexchange/http/server"
 	"msgexchange/jobs"
 	"msgexchange/jobs/flight"
@@ -97,11 +98,13 @@ func (requests) Sent(_ context.Context, id int64, _ time.Duration) (int64, bool,
 
 func (requests) Kinds() []message.Kind { return []message.Kind{asking.Schedule} }
 
-// asleep wakes nobody.
+// asleep wakes nobody, and has the task archive.
 type asleep struct{}
 
-func (asleep) Wake(context.Context, pgx.Tx, ...jobs.Role) error { return nil }
-func (asleep) Ring(...jobs.Role)                                {}
+func (asleep) Wake(context.Context, pgx.Tx, ...jobs.Role) error     { return nil }
+func (asleep) Ring(...jobs.Role)                                    {}
+func (asleep) Names() []string                                      { return []string{"archive"} }
+func (asleep) Order(context.Context, pgx.Tx, string) (int64, error) { return 7, nil }
 
 func now() time.Time { return time.Date(2026, 11, 30, 4, 0, 0, 0, time.UTC) }
 
@@ -110,7 +113,7 @@ func serve(t *testing.T, pool *pgxpool.Pool, change func(*server.Config)) http.H
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	st := store.New(time.FixedZone("CST", 8*60*60))
-	api := &ops.API{Pool: pool, Store: st, Now: now, Waker: asleep{}, Lane: lane{}, Asking: ops.Asking{Requests: requests{}, Zone: time.UTC}}
+	api := &ops.API{Pool: pool, Store: st, Now: now, Waker: asleep{}, Keeper: asleep{}, Lane: lane{}, Asking: ops.Asking{Requests: requests{}, Zone: time.UTC}}
 	ready := health.New(now, health.Probe{Name: "postgres", Critical: true})
 	page, err := console.New(console.Deps{Service: "msgexchangeapi", Version: "test", Report: ready.Report, Summary: api.Read, Now: now})
 	require.NoError(t, err)
@@ -123,7 +126,7 @@ func serve(t *testing.T, pool *pgxpool.Pool, change func(*server.Config)) http.H
 	s, err := server.New(cfg, server.Deps{
 		Log: log, Now: now, Health: ready, Sender: &compat.Sender{Mailbox: mailbox{}, Now: now, Log: log},
 		Syncer:  &compat.Syncer{Requests: requests{}, Zone: time.UTC},
-		Flights: flights.New(pool, st, time.UTC), Ops: api, Console: page, Metrics: prometheus.NewRegistry(),
+		Flights: flights.New(pool, st, time.UTC), Refdata: &refdata.API{Pool: pool, Store: st}, Ops: api, Console: page, Metrics: prometheus.NewRegistry(),
 	})
 	require.NoError(t, err)
 	return s.Handler()
@@ -144,8 +147,11 @@ func fill(t *testing.T, pool *pgxpool.Pool) {
 			return err
 		}
 		_, err := tx.Exec(t.Context(), `
+			INSERT INTO periodic_run (name, due_up_to, report) VALUES ('archive', now(), '{"counts":{"messages":1}}');
 			INSERT INTO inbox_cursor (lane, updated_at) VALUES ('default', now());
 			INSERT INTO pipeline_lease (lane, role, heartbeat_at) VALUES ('default', 'head', now());
+			INSERT INTO ref_set (rtype, batch_id, source, row_count, refreshed_at) VALUES ('SLST', 3, 'AODB', 2, now()), ('AIRL', 0, NULL, 0, NULL);
+			INSERT INTO ref_master (rtype, rkey, doc, source, batch_id, refreshed_at) VALUES ('SLST', '208', '{"scod":"208"}', 'AODB', 3, now()), ('SLST', '209', '{}', 'AODB', 3, now());
 			INSERT INTO req_track (kind, registered_at) VALUES ('RQFD-NONE', now());
 			INSERT INTO proc_state (msg_id, state, identity_reuse, created_at, updated_at, finished_at) VALUES (1, 'SUCCEEDED', 'wrapped', now(), now(), now());
 			INSERT INTO flight_change (flid, msg_id, generation, kind, change, state_version, dttm, before, fields, changed_at) VALUES
@@ -249,6 +255,13 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		{"GET", "/flights/16/history", inside, "", nil, 200},
 		{"GET", "/flights/x/history", inside, "", nil, 400},
 		{"GET", "/flights/17/history", inside, "", nil, 404},
+		{"GET", "/refdata", inside, "", nil, 200},
+		{"GET", "/refdata", outside, "", nil, 401},
+		{"GET", "/refdata/slst?limit=1", inside, "", nil, 200},
+		{"GET", "/refdata/SLST", inside, "", []string{"If-None-Match", `"SLST-3"`}, 304},
+		{"GET", "/refdata/SLST?after=x", inside, "", nil, 400},
+		{"GET", "/refdata/AIRL", inside, "", nil, 404},
+		{"GET", "/refdata/SLST?after=Mi4yMDg", inside, "", nil, 409},
 		{"GET", "/ops/summary", inside, "", nil, 200},
 		{"GET", "/ops/messages", inside, "", nil, 200},
 		{"GET", "/ops/messages?state=x", inside, "", nil, 400},
@@ -256,6 +269,11 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		{"GET", "/ops/messages/2", inside, "", nil, 404},
 		{"GET", "/ops/events?limit=1", inside, "", nil, 200},
 		{"GET", "/ops/events", inside, "", nil, 200},
+		{"GET", "/ops/maintenance", inside, "", nil, 200},
+		{"POST", "/ops/maintenance/archive", inside, `{"reason":"x"}`, operator, 202},
+		{"POST", "/ops/maintenance/nothing", inside, `{"reason":"x"}`, operator, 404},
+		{"POST", "/ops/maintenance/archive", inside, `{}`, operator, 400},
+		{"POST", "/ops/maintenance/archive", inside, `{"reason":"x"}`, nil, 401},
 		{"GET", "/ops/requests", inside, "", nil, 200},
 		{"GET", "/ops/requests?kind=RQFD-NONE&state=registered&limit=1", inside, "", nil, 200},
 		{"GET", "/ops/requests?state=x", inside, "", nil, 400},
@@ -295,7 +313,7 @@ func TestFailuresAreAsDescribed(t *testing.T) {
 	limited := serve(t, pool, func(c *server.Config) { c.RateLimit, c.RateBurst = 0.001, 1 })
 	away := serve(t, pool, func(c *server.Config) { c.TrustedCIDRs = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")} })
 	_, router := described(t, away)
-	for _, target := range []string{"/all/flights", "/flights", "/flights/15", "/flights/15/history", "/ops/summary", "/ops/messages", "/ops/messages/1", "/ops/events", "/ops/requests"} {
+	for _, target := range []string{"/all/flights", "/flights", "/flights/15", "/flights/15/history", "/ops/summary", "/ops/messages", "/ops/messages/1", "/ops/events", "/ops/requests", "/refdata", "/refdata/SLST"} {
 		rec := ask(t, away, http.MethodGet, target, "10.0.0.1:1", "")
 		require.Equal(t, http.StatusServiceUnavailable, rec.Code, "%s: %s", target, rec.Body)
 		validate(t, router, request(t, http.MethodGet, target, "10.0.0.1:1", ""), rec)

@@ -50,10 +50,14 @@ func (s *Server) routes() ([]route, error) {
 		{method: http.MethodGet, path: "/flights/:flid", need: access.Reader, fail: problem.Write, do: d.Flights.One},
 		{method: http.MethodGet, path: "/flights/:flid/history", need: access.Reader, fail: problem.Write, do: d.Flights.History},
 
+		{method: http.MethodGet, path: "/refdata", need: access.Reader, fail: problem.Write, do: d.Refdata.Overview},
+		{method: http.MethodGet, path: "/refdata/:rtype", need: access.Reader, fail: problem.Write, do: d.Refdata.List},
+
 		{method: http.MethodGet, path: "/ops/summary", need: access.Reader, fail: problem.Write, do: d.Ops.Summary},
 		{method: http.MethodGet, path: "/ops/messages", need: access.Reader, fail: problem.Write, do: d.Ops.Messages},
 		{method: http.MethodGet, path: "/ops/messages/:id", need: access.Reader, fail: problem.Write, do: d.Ops.Message},
 		{method: http.MethodGet, path: "/ops/events", need: access.Reader, fail: problem.Write, do: d.Ops.Events},
+		{method: http.MethodGet, path: "/ops/maintenance", need: access.Reader, fail: problem.Write, do: d.Ops.Maintenance},
 		{method: http.MethodGet, path: "/ops/requests", need: access.Reader, fail: problem.Write, do: d.Ops.Requests},
 		{method: http.MethodGet, path: "/ops/audit", need: access.Operator, fail: problem.Write, do: d.Ops.Audit},
 	}

@@ -27,6 +27,7 @@ type Deps struct {
 	Sender  Sender
 	Syncer  Syncer
 	Flights Flights
+	Refdata Refdata
 	Ops     Ops
 	Console Console
 	// Jobs is River UI under JobsPrefix; nil leaves the prefix unknown.
@@ -59,6 +60,12 @@ type Flights interface {
 	History(c *gin.Context) error
 }
 
+// Refdata answers about reference data.
+type Refdata interface {
+	Overview(c *gin.Context) error
+	List(c *gin.Context) error
+}
+
 // Ops answers about messages and events, and does what operators order.
 type Ops interface {
 	Summary(c *gin.Context) error
@@ -67,6 +74,7 @@ type Ops interface {
 	Events(c *gin.Context) error
 	Requests(c *gin.Context) error
 	Audit(c *gin.Context) error
+	Maintenance(c *gin.Context) error
 	// Orders are the actions by path, each a POST.
 	Orders() map[string]func(*gin.Context) error
 }

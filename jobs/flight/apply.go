@@ -25,6 +25,7 @@ type edit struct {
 func (e edit) takes(key string) bool { return !e.f.Provenance[key].After(e.pos) }
 
 func (e edit) record(r *sis.Record) {
+	e.room(r)
 	e.scalars(r.Fields)
 	for name, list := range r.Lists {
 		e.list(name, list)
@@ -32,6 +33,17 @@ func (e edit) record(r *sis.Record) {
 	for name, value := range r.Ext {
 		e.ext(name, value)
 	}
+}
+
+// room makes place in a new flight for all that a schedule says of it at once: growing by steps costs as much as the rest.
+func (e edit) room(r *sis.Record) {
+	if len(e.f.Scalars) > 0 {
+		return
+	}
+	e.f.Scalars = make(sis.Fields, len(r.Fields))
+	provenance := make(map[string]message.Position, len(e.f.Provenance)+len(r.Fields)+len(r.Lists)+len(r.Ext)+1) // and keyScheduled
+	maps.Copy(provenance, e.f.Provenance)
+	e.f.Provenance = provenance
 }
 
 // scalars sets and clears single values. Those of a group ("fdiv.ddes", "fdiv.text") have one provenance and replace each
@@ -141,13 +153,18 @@ func put(name string, stored []sis.Entry, entry sis.Entry) []sis.Entry {
 // byStand says that a list holds what is shown inside the psdt entry of the stand that is its key (PATCH, dictionary 7).
 func byStand(name string) bool { return name == "psht" || name == "tipt" }
 
-// filled is fields without the empty ones: inside an entry, empty says no more than absent.
+// filled is fields without the empty ones: inside an entry, empty says no more than absent. What decoding gives has none,
+// and is then not copied.
 func filled(fields sis.Fields) sis.Fields {
-	full := make(sis.Fields, len(fields))
+	full := fields
 	for name, v := range fields {
 		if !v.IsEmpty() {
-			full[name] = v
+			continue
 		}
+		if len(full) == len(fields) {
+			full = maps.Clone(fields)
+		}
+		delete(full, name)
 	}
 	return full
 }

@@ -12,7 +12,7 @@ import (
 // BenchmarkFLOP decides one operational message about a flight of a full day and builds its events.
 func BenchmarkFLOP(b *testing.B) {
 	w := setup(b)
-	w.read(b, "testdata/day.xml", dayID)
+	w.apply(b, "testdata/day.xml", dayID)
 	for i := 0; b.Loop(); i++ {
 		m := w.message("FLOP-STND", flop(82600102, sis.Fields{"stnd": text(fmt.Sprint(i))}))
 		o, err := flight.Decide(w, m, pos(int64(i+2)), at(0), w.opt)

@@ -37,7 +37,8 @@ func told(o flight.Outcome) [][4]any {
 	return all
 }
 
-func TestChildIsAnnouncedThroughItsMaster(t *testing.T) {
+// K27: what happens to a child is told through its master.
+func TestK27_ChildIsAnnouncedThroughItsMaster(t *testing.T) {
 	t.Parallel()
 	w := shared(t)
 	require.False(t, w.Flight(11).Published)
@@ -87,7 +88,8 @@ func TestMAFLFollowsTheChildren(t *testing.T) {
 	require.Equal(t, []string{"MU9512"}, w.Flight(11).MAFL)
 }
 
-func TestDeletedChild(t *testing.T) {
+// K27: a deleted child leaves its master's list, and the master is announced.
+func TestK27_DeletedChild(t *testing.T) {
 	t.Parallel()
 	w := shared(t)
 	o := w.must(t, 2, "FLOP-FDEL", fdel(11))
@@ -95,7 +97,8 @@ func TestDeletedChild(t *testing.T) {
 	require.Equal(t, []string{"SC4907"}, w.Flight(10).MAFL)
 }
 
-func TestDeletedMaster(t *testing.T) {
+// K27: a deleted master takes its children with it, each announced.
+func TestK27_DeletedMaster(t *testing.T) {
 	t.Parallel()
 	w := shared(t)
 	o := w.must(t, 2, "FLOP-FDEL", fdel(10))
@@ -134,6 +137,48 @@ func TestLateDeletionOfMasterSparesNewerChildren(t *testing.T) {
 	w.must(t, 4, "FLOP-FDEL", fdel(10))
 	require.False(t, w.Flight(11).Live())
 	require.True(t, w.Flight(12).Live())
+}
+
+// A schedule of a child that is older than the deletion of its master: the child would have gone with it.
+func TestLateChildOfDeletedMasterNeverLives(t *testing.T) {
+	t.Parallel()
+	w := shared(t)
+	w.must(t, 5, "FLOP-FDEL", fdel(10))
+	o := w.must(t, 4, "SCHD-ADFT", w.fltr(t, 13, "HU4907", "18 11:40", sis.Fields{"maid": number(10)}))
+	require.Equal(t, [][4]any{{int64(13), flight.Op(""), int64(1), int64(0)}}, told(o), "kept, so that nothing older brings it back, and told to nobody")
+	require.Equal(t, pos(5), w.Flight(13).DeletedBy)
+	require.Empty(t, w.must(t, 3, "SCHD-ADFT", w.fltr(t, 13, "HU4907", "18 11:40", nil)).Changes)
+	require.False(t, w.Flight(13).Live())
+
+	o = w.must(t, 4, "SCHD-ADFT", w.fltr(t, 20, "MU9512", "18 19:00", sis.Fields{"maid": number(10)}))
+	require.Equal(t, [][4]any{{int64(20), flight.Delete, int64(2), int64(0)}}, told(o), "a flight that stood for itself")
+
+	o = w.must(t, 6, "SCHD-ADFT", w.fltr(t, 13, "HU4907", "18 11:40", sis.Fields{"maid": number(10)}))
+	require.Equal(t, [][4]any{{int64(13), flight.Create, int64(2), int64(0)}}, told(o), "newer than the deletion")
+}
+
+// A child that a schedule newer than its master's deletion brought stays, for itself.
+func TestLateDeletionOfMasterUnlinksWhatStays(t *testing.T) {
+	t.Parallel()
+	w := shared(t)
+	w.must(t, 5, "SCHD-ADFT", w.fltr(t, 12, "SC4907", "18 11:40", nil))
+	o := w.must(t, 4, "FLOP-FDEL", fdel(10))
+	require.Equal(t, flight.Update, o.Changes[2].Op)
+	require.Equal(t, map[string]any{"maid": nil}, w.fields(t, o.Changes[2]))
+	require.True(t, w.Flight(12).Published)
+}
+
+// A loop of code shares is told, once for the link that closes it.
+func TestCodeShareLoops(t *testing.T) {
+	t.Parallel()
+	w := shared(t)
+	require.Empty(t, w.must(t, 2, "SCHD-ADFT", w.fltr(t, 20, "MU9512", "18 19:00", sis.Fields{"maid": number(20)})).Loops, "that is no child")
+	require.Empty(t, w.must(t, 3, "SCHD-ADFT", w.fltr(t, 20, "MU9512", "18 19:00", sis.Fields{"maid": number(11)})).Loops, "a child of a child")
+	require.Equal(t, []int64{10}, w.must(t, 4, "SCHD-ADFT", w.fltr(t, 10, "CA4907", "18 11:40", sis.Fields{"maid": number(20)})).Loops)
+	require.Empty(t, w.must(t, 5, "SCHD-ADFT", w.fltr(t, 10, "CA4908", "18 11:40", nil)).Loops, "not again")
+	require.Empty(t, w.must(t, 6, "SCHD-ADFT", w.fltr(t, 12, "SC4907", "18 11:40", sis.Fields{"maid": number(11)})).Loops, "below the loop, not in it")
+	require.Empty(t, w.must(t, 7, "SCHD-ADFT", w.fltr(t, 10, "CA4908", "18 11:40", sis.Fields{"maid": {}})).Loops)
+	require.True(t, w.Flight(10).Published, "opened again")
 }
 
 func TestOddLinks(t *testing.T) {

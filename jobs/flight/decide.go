@@ -42,7 +42,7 @@ func AllOps() []Op { return []Op{Create, Update, Delete} }
 // Change is the new state of one flight. All of it must be stored, together or not at all with the rest of the outcome.
 type Change struct {
 	// Op is empty when nothing changed that anybody sees: only who said it, or a push-back or tractor time of a stand the
-	// flight does not have. Such a change has no event and no version of its own.
+	// flight does not have, or a flight that came too late to live. Such a change has no event and no version of its own.
 	Op Op
 	// Before is nil for a flight never heard of, and deleted for one that is created again.
 	Before, After *Flight
@@ -61,6 +61,9 @@ type Outcome struct {
 	Changes []Change
 	// Created, Updated and Unchanged count the flights that the message names.
 	Created, Updated, Unchanged int
+	// Loops are the flights whose link as a child, made by this message, leads back to themselves: nobody stands for them,
+	// so that they are on schd and among all flights no more. A defect of the sender's, to be told.
+	Loops []int64
 }
 
 // Decide says what m does to the flights it names, at being when. Pure: same input, same outcome; v must hold what Needs
@@ -74,7 +77,7 @@ func Decide(v View, m sis.Message, pos message.Position, at time.Time, opt Optio
 		r := &m.Records[i]
 		switch {
 		case r.Delete:
-			d.delete(d.now.Flight(r.FLID))
+			d.delete(d.now.Flight(r.FLID), pos)
 		case m.Meta.TYPE == sis.TypeSCHD:
 			if err := d.schedule(i, r); err != nil {
 				return Outcome{}, err
@@ -122,7 +125,7 @@ func (d *decision) schedule(i int, r *sis.Record) error {
 	switch {
 	case f == nil:
 		d.touch(newFlight(r.FLID, day, d.pos))
-	case f.DeletedBy.After(d.pos) || f.Provenance[keyDeleted].After(d.pos):
+	case f.deletion().After(d.pos):
 		return nil
 	case !f.Live():
 		d.touch(f.again(day, d.pos))
@@ -138,6 +141,9 @@ func (d *decision) schedule(i int, r *sis.Record) error {
 		e.f.CreatedBy = d.pos
 	}
 	d.now.top.Put(e.f)
+	if gone := d.now.Flight(e.f.Master()).deletion(); gone.After(d.pos) && e.f.Provenance["maid"] == d.pos {
+		d.orphan(e.f, gone) // late: in order, the deletion of its master would have met this child
+	}
 	return nil
 }
 
@@ -158,34 +164,39 @@ func (d *decision) operate(r *sis.Record) {
 	d.now.top.Put(e.f)
 }
 
-// delete ends a flight, and its children with it or their link to it. A deletion older than the schedule that brought the
-// flight does nothing; one newer than the deletion takes its place, so that schedules between the two stay without effect.
-func (d *decision) delete(f *Flight) {
+// delete ends a flight by a message that says so, of it or of its master, and its children with it or their link to it. A
+// deletion older than the schedule that brought the flight does nothing; one newer than the deletion takes its place, so
+// that schedules between the two stay without effect.
+func (d *decision) delete(f *Flight, by message.Position) {
 	switch {
-	case f == nil, f.CreatedBy.After(d.pos), f.Provenance[keyScheduled].After(d.pos), f.DeletedBy.After(d.pos):
+	case f == nil, f.CreatedBy.After(by), f.Provenance[keyScheduled].After(by), f.DeletedBy.After(by):
 		return
 	case !f.Live():
-		d.edit(f.FLID).f.DeletedBy = d.pos
+		d.edit(f.FLID).f.DeletedBy = by
 		return
 	}
 	e := d.edit(f.FLID)
-	e.f.DeletedBy, e.f.DeletedAt, e.f.MAFL = d.pos, d.at, nil
+	e.f.DeletedBy, e.f.DeletedAt, e.f.MAFL = by, d.at, nil
 	d.now.top.Put(e.f)
 	for _, child := range d.now.Children(f.FLID) {
-		d.orphan(child)
+		d.orphan(child, by)
 	}
 }
 
-// orphan does to a child what the deletion of its master means for it, unless it was linked only later.
-func (d *decision) orphan(child *Flight) {
-	if child.Provenance["maid"].After(d.pos) {
+// orphan does to a child what the deletion of its master means for it, unless it was linked only later: it goes too, or it
+// stays, unlinked, because the site wants that or because a newer schedule brought it.
+func (d *decision) orphan(child *Flight, by message.Position) {
+	if child.Provenance["maid"].After(by) {
 		return
 	}
 	if !d.opt.DetachOnMasterDelete {
-		d.delete(child)
+		d.delete(child, by)
+	}
+	if !d.now.Flight(child.FLID).Live() {
 		return
 	}
 	e := d.edit(child.FLID)
+	e.pos = by
 	e.scalars(sis.Fields{"maid": {}, "csop": {}, "csft": {}})
 	d.now.top.Put(e.f)
 }
@@ -216,6 +227,18 @@ func (d *decision) countChildren(flid int64) {
 	}
 }
 
+// looped says that a flight's masters lead back to it.
+func (d *decision) looped(f *Flight) bool {
+	seen := map[int64]bool{}
+	for m := d.now.Flight(f.Master()); m.Live() && !seen[m.FLID]; m = d.now.Flight(m.Master()) {
+		if m.FLID == f.FLID {
+			return true
+		}
+		seen[m.FLID] = true
+	}
+	return false
+}
+
 // outcome compares what is with what was: the versions step, and who is announced through whom is settled.
 func (d *decision) outcome(records []sis.Record) Outcome {
 	var o Outcome
@@ -224,10 +247,12 @@ func (d *decision) outcome(records []sis.Record) Outcome {
 		if c.Op == "" && !c.silent() {
 			continue
 		}
-		if c.Op != "" {
-			f := c.After
+		if f := c.After; c.Op != "" || c.Before == nil {
 			f.Version, f.LastMessage, f.UpdatedAt = f.Version+1, d.pos, d.at
 			f.Published = f.Live() && f.Master() == 0
+		}
+		if f := c.After; f.Live() && !(c.Before.Live() && c.Before.Master() == f.Master()) && d.looped(f) {
+			o.Loops = append(o.Loops, f.FLID)
 		}
 		o.Changes = append(o.Changes, c)
 	}

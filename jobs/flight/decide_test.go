@@ -64,6 +64,11 @@ func TestK25_OperationDay(t *testing.T) {
 	require.ErrorContains(t, err, "MSG/SCHD/FLTR[2]/SODT")
 	require.Nil(t, w.Flight(9), "nothing of a refused message is applied")
 	require.EqualValues(t, 2, w.Flight(7).Version)
+
+	w.must(t, 5, "SCHD-DNLD", w.fltr(t, 17, "CA4907", "19 23:55", nil))
+	w.must(t, 6, "FLOP-CNCL", flop(7, sis.Fields{"cncl": w.moment(t, "18 22:00")}))
+	require.NotContains(t, w.show(t, 17), "cncl", "the same number, another day")
+	require.Equal(t, flight.Day("2026-03-19"), w.Flight(17).OperationDay)
 }
 
 // K24: absent keeps, empty clears, and nothing becomes 0 or the year 1.

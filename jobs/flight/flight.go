@@ -79,6 +79,17 @@ const (
 	keyDeleted   = "fdel" // the deletion after which the flight was created again
 )
 
+// deletion is the newest message that deleted the flight, also when it was created again since; zero when none did.
+func (f *Flight) deletion() message.Position {
+	switch {
+	case f == nil:
+		return message.Position{}
+	case f.Live():
+		return f.Provenance[keyDeleted]
+	}
+	return f.DeletedBy
+}
+
 // newFlight is a flight that nothing is known of yet but its day.
 func newFlight(flid int64, day Day, pos message.Position) *Flight {
 	return (&Flight{FLID: flid, OperationDay: day, CreatedBy: pos}).Clone()

@@ -43,9 +43,9 @@ func TestCases(t *testing.T) {
 		t.Run(filepath.ToSlash(dir[len("testdata/"):]), func(t *testing.T) {
 			t.Parallel()
 			w := setup(t)
-			w.read(t, "testdata/day.xml", dayID)
+			w.apply(t, "testdata/day.xml", dayID)
 			if _, err := os.Stat(filepath.Join(dir, "before.xml")); !errors.Is(err, fs.ErrNotExist) {
-				w.read(t, filepath.Join(dir, "before.xml"), beforeID)
+				w.apply(t, filepath.Join(dir, "before.xml"), beforeID)
 			}
 			m := w.decode(t, in)
 			require.Equal(t, filepath.Base(filepath.Dir(dir)), string(m.Meta.Kind()))
@@ -55,8 +55,29 @@ func TestCases(t *testing.T) {
 				return
 			}
 			expect(t, filepath.Join(dir, "after.json"), indented(t, w.changes(o)))
-			expect(t, filepath.Join(dir, "events.json"), indented(t, w.events(t, m, o)))
+			expect(t, filepath.Join(dir, "events.json"), indented(t, w.events(t, m, inID, o)))
 		})
+	}
+}
+
+// TestDay decides the day's schedule, the sample of SCHD-DNLD, on an empty airport.
+func TestDay(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	m := w.decode(t, "testdata/day.xml")
+	o, err := w.decide(dayID, m)
+	require.NoError(t, err)
+	expect(t, "testdata/day.after.json", indented(t, w.changes(o)))
+	expect(t, "testdata/day.events.json", indented(t, w.events(t, m, dayID, o)))
+}
+
+// Every kind that is about flights has its sample among the cases.
+func TestEveryKindHasItsSample(t *testing.T) {
+	t.Parallel()
+	for k := range sis.Catalogue() {
+		if (k.TYPE == sis.TypeSCHD || k.TYPE == sis.TypeFLOP) && k.Name != "SCHD-DNLD" {
+			require.FileExists(t, filepath.Join("testdata", string(k.Name), "sample", "in.xml"))
+		}
 	}
 }
 
@@ -69,7 +90,7 @@ func (w *world) decode(tb testing.TB, path string) sis.Message {
 	return m
 }
 
-func (w *world) read(t testing.TB, path string, id int64) {
+func (w *world) apply(t testing.TB, path string, id int64) {
 	t.Helper()
 	_, err := w.decide(id, w.decode(t, path))
 	require.NoError(t, err)
@@ -108,10 +129,10 @@ type event struct {
 	Value   json.RawMessage   `json:"value"`
 }
 
-func (w *world) events(t *testing.T, m sis.Message, o flight.Outcome) []event {
+func (w *world) events(t *testing.T, m sis.Message, id int64, o flight.Outcome) []event {
 	t.Helper()
 	all := []event{}
-	built := outbox.Build(outbox.Cause{Pos: pos(inID), Meta: m.Meta, ReceivedAt: time.Time{}}, o, outbox.Options{Zone: w.opt.Zone})
+	built := outbox.Build(outbox.Cause{Pos: pos(id), Meta: m.Meta, ReceivedAt: time.Time{}}, o, outbox.Options{Zone: w.opt.Zone})
 	for i, e := range built {
 		e = e.WithID(int64(i + 1))
 		headers := map[string]string{}

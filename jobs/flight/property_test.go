@@ -7,11 +7,13 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"msgexchange/jobs/fault"
 	"msgexchange/jobs/flight"
 	"msgexchange/jobs/sis"
 )
@@ -49,50 +51,67 @@ func (w *world) schedule(flid int64, more sis.Fields) sis.Record {
 type drawn struct {
 	*rapid.T
 	*world
-	deletes func(flid int64) bool // whose FDEL and schedules are drawn
+	deletes func(flid int64) bool // whose FDEL is drawn, and no schedule
+	masters func(flid int64) []int64
 }
+
+// anything draws messages that do whatever there is, to whatever flight.
+func anything(t *rapid.T, w *world) drawn {
+	all := []int64{master1, master2, child1, child2, single}
+	return drawn{t, w, func(int64) bool { return rapid.Bool().Draw(t, "flop") }, func(int64) []int64 { return all }}
+}
+
+// orderly draws only what ends the same in any order (design §6): no deletion of a master, and no schedule for a flight that
+// is deleted, for that would create it again.
+func orderly(t *rapid.T, w *world) drawn {
+	masters := map[int64][]int64{child1: {master1, master2}, child2: {master1, master2}, master1: {master2}}
+	return drawn{t, w, func(flid int64) bool { return flid == single || flid == child2 }, func(flid int64) []int64 { return masters[flid] }}
+}
+
+func (d drawn) chance(what string) bool { return rapid.Bool().Draw(d.T, what) }
 
 func (d drawn) text() sis.Value {
 	return rapid.SampledFrom([]sis.Value{{}, text("a"), text("b"), text("c")}).Draw(d.T, "text")
 }
 
-func (d drawn) entries(keys ...string) []sis.Entry {
+func (d drawn) entries(field string, value func() sis.Value, keys ...string) []sis.Entry {
 	var all []sis.Entry
 	for _, key := range keys {
-		if rapid.Bool().Draw(d.T, "entry "+key) {
-			all = append(all, entry(key, sis.Fields{"text": d.text(), "psst": rapid.SampledFrom([]sis.Value{text("203"), text("208")}).Draw(d.T, "stand")}))
+		if d.chance("entry " + key) {
+			all = append(all, entry(key, sis.Fields{field: value()}))
 		}
 	}
 	return all
 }
 
-// list draws a list: name, and whether a FLOP may only add to it.
-func (d drawn) list(r *sis.Record) {
-	name := rapid.SampledFrom([]string{"psdt", "gtdt", "dely", "vipf", "psht", "tipt"}).Draw(d.T, "list")
-	l := sis.List{Clear: true}
+func (d drawn) stand() sis.Value {
+	return rapid.SampledFrom([]sis.Value{text("203"), text("208"), text("131")}).Draw(d.T, "stand")
+}
+
+// list draws what a message says of a list. A schedule clears it first, so does a FLOP of a list that is replaced, and one of
+// a list that is merged may; push-back and tractor times only ever add.
+func (d drawn) list(name string, schedule bool) sis.List {
 	switch name {
-	case "psdt", "gtdt":
-		l.Entries = d.entries("1", "2")
-	case "dely":
-		l.Clear = rapid.Bool().Draw(d.T, "clear")
-		l.Entries = d.entries("AT", "WR")
+	case "psdt":
+		return sis.List{Clear: true, Entries: d.entries("psst", d.stand, "1", "2")}
+	case "psht", "tipt":
+		field := map[string]string{"psht": "pstm", "tipt": "trtm"}[name]
+		return sis.List{Entries: d.entries(field, d.text, "203", "208", "131")}
 	case "vipf":
-		l.Clear = r.Fields["sodt"] != sis.Value{}
-		l.Entries = d.entries("VC1", "VC2")
+		l := sis.List{Clear: schedule, Entries: d.entries("vfes", d.text, "VC1", "VC2")}
 		for i := range l.Entries {
-			if l.Clear && rapid.Bool().Draw(d.T, "services") {
+			if schedule && d.chance("services") {
 				l.Entries[i].Sub = []sis.Fields{{"vscd": d.text()}}
 			}
 		}
-	case "psht", "tipt":
-		l.Clear = false
-		for _, stand := range []string{"203", "208"} {
-			if rapid.Bool().Draw(d.T, "at "+stand) {
-				l.Entries = append(l.Entries, entry(stand, sis.Fields{"pstm": d.text(), "psid": d.text()}))
-			}
-		}
+		return l
 	}
-	r.Lists[name] = l
+	l, _ := sis.ListByName(name)
+	keys := []string{"AT", "WR"}
+	if l.Numbered() {
+		keys = []string{"1", "2", "10"}
+	}
+	return sis.List{Clear: schedule || l.Mode == sis.Replace || d.chance("clear"), Entries: d.entries("text", d.text, keys...)}
 }
 
 func (d drawn) record() (kind string, r sis.Record) {
@@ -104,26 +123,31 @@ func (d drawn) record() (kind string, r sis.Record) {
 			r.Delete = true
 			return kind, r
 		}
-	} else if rapid.Bool().Draw(d.T, "schedule") {
+	} else if d.chance("schedule") {
 		kind, r = "SCHD-ADFT", d.schedule(flid, nil)
 		for _, name := range []string{"x", "y"} {
-			if rapid.Bool().Draw(d.T, "ext") {
+			if d.chance("ext") {
 				r.Ext[name] = json.RawMessage(rapid.SampledFrom([]string{`""`, `"1"`, `"2"`}).Draw(d.T, "value"))
 			}
 		}
 	}
 	for _, name := range []string{"stnd", "reno", "fdiv.ddes", "fdiv.text", "port.o", "port.c"} {
-		if rapid.Bool().Draw(d.T, name) {
+		if d.chance(name) {
 			r.Fields[name] = d.text()
 		}
 	}
-	if rapid.Bool().Draw(d.T, "flno") {
+	if d.chance("flno") {
 		r.Fields["flno"] = rapid.SampledFrom([]sis.Value{text("ZH1"), text("ZH2")}).Draw(d.T, "number")
 	}
-	if flid == child1 || flid == child2 {
-		r.Fields["maid"] = rapid.SampledFrom([]sis.Value{{}, number(master1), number(master2)}).Draw(d.T, "maid")
+	if masters := d.masters(flid); masters != nil && d.chance("link") {
+		r.Fields["maid"] = sis.Value{}
+		if master := rapid.SampledFrom(append([]int64{0}, masters...)).Draw(d.T, "maid"); master != 0 {
+			r.Fields["maid"] = number(master)
+		}
 	}
-	d.list(&r)
+	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"psdt", "gtdt", "dely", "srvt", "erut", "vipf", "psht", "tipt"}), 0, 3, rapid.ID).Draw(d.T, "lists") {
+		r.Lists[name] = d.list(name, kind != "FLOP-TEST")
+	}
 	return kind, r
 }
 
@@ -132,7 +156,7 @@ func (d drawn) messages(most int) []sis.Message {
 	for i := range all {
 		kind, r := d.record()
 		records := []sis.Record{r}
-		if kind == "FLOP-TEST" && !r.Delete && rapid.Bool().Draw(d.T, "two bodies") {
+		if kind == "FLOP-TEST" && !r.Delete && d.chance("two bodies") {
 			if again, second := d.record(); again == kind && !second.Delete {
 				records = append(records, second)
 			}
@@ -145,7 +169,7 @@ func (d drawn) messages(most int) []sis.Message {
 // essence is all of a flight that does not count or time what happened. Of a deleted one only who deleted it counts.
 func (w *world) essence() map[int64]flight.Flight {
 	all := map[int64]flight.Flight{}
-	for flid := int64(1); flid <= flights; flid++ {
+	for flid := int64(1); w.Flight(flid) != nil; flid++ {
 		f := *w.Flight(flid).Clone()
 		if !f.Live() {
 			f = flight.Flight{FLID: flid, DeletedBy: f.DeletedBy}
@@ -156,26 +180,103 @@ func (w *world) essence() map[int64]flight.Flight {
 	return all
 }
 
-// Any order and repetition of messages for existing flights ends as in order (design §6): no FDEL of a master, and no
-// schedule for a flight that is deleted, for that would be a re-creation.
+// Any order and repetition of messages for existing flights ends as in order (design §6).
 func TestAnyOrderEndsTheSame(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		ordered, shuffled := seeded(t), seeded(t)
-		messages := drawn{rt, ordered, func(flid int64) bool { return flid == single || flid == child2 }}.messages(8)
-
-		order := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "shuffle"), 0)).Perm(len(messages))
-		order = append(order, rapid.SliceOfN(rapid.IntRange(0, len(messages)-1), 0, 4).Draw(rt, "repeated")...)
-		for i, m := range messages {
-			ordered.must(t, int64(i+2), string(m.Meta.Kind()), m.Records...)
-		}
-		for _, i := range order {
-			shuffled.must(t, int64(i+2), string(messages[i].Meta.Kind()), messages[i].Records...)
-		}
-		if diff := cmp.Diff(ordered.essence(), shuffled.essence()); diff != "" {
-			rt.Fatalf("order %v ends differently (-in order +shuffled):\n%s", order, diff)
-		}
+		w := seeded(t)
+		endTheSame(rt, w, seeded(t), orderly(rt, w).messages(8))
 	})
+}
+
+// So it does when all messages speak of one list of one flight: push-back and tractor times before their stand is there,
+// entries that join a list before it is replaced or emptied, VIP services that only a schedule brings.
+func TestAnyOrderOfOneList(t *testing.T) {
+	t.Parallel()
+	for _, l := range sis.ListSpecs() {
+		t.Run(l.Name, func(t *testing.T) {
+			t.Parallel()
+			rapid.Check(t, func(rt *rapid.T) {
+				w := seeded(t)
+				d := orderly(rt, w)
+				messages := make([]sis.Message, rapid.IntRange(2, 5).Draw(rt, "messages"))
+				for i := range messages {
+					kind, r := "FLOP-TEST", sis.Record{FLID: master1, Fields: sis.Fields{}, Lists: map[string]sis.List{}}
+					if d.chance("schedule") {
+						kind, r = "SCHD-ADFT", d.schedule(master1, nil)
+					}
+					r.Lists[l.Name] = d.list(l.Name, kind == "SCHD-ADFT")
+					if l.Mode == sis.Patch && d.chance("stands") {
+						r.Lists["psdt"] = d.list("psdt", true)
+					}
+					messages[i] = d.message(kind, r)
+				}
+				endTheSame(rt, w, seeded(t), messages)
+			})
+		})
+	}
+}
+
+// Every order of every order: VIP persons, whose services only schedules bring, so that chance hardly finds what goes wrong.
+func TestEveryOrderOfVIPs(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	vip := func(schedule bool, entries ...sis.Entry) sis.Message {
+		kind, r := "FLOP-VIPF", sis.Record{FLID: master1}
+		if schedule {
+			kind, r = "SCHD-ADFT", w.schedule(master1, nil)
+		}
+		r.Lists = map[string]sis.List{"vipf": {Clear: schedule, Entries: entries}}
+		return w.message(kind, r)
+	}
+	served := entry("VC1", sis.Fields{"vfes": number(2)})
+	served.Sub = []sis.Fields{{"vscd": text("CAR")}}
+	messages := []sis.Message{
+		vip(true, served), vip(true), vip(false, entry("VC1", sis.Fields{"vfes": number(3)})), vip(false, entry("VC2", sis.Fields{"vfes": number(1)})),
+	}
+	for _, sent := range orders(len(messages)) {
+		ordered := seeded(t)
+		for id, i := range sent {
+			ordered.must(t, int64(id+2), string(messages[i].Meta.Kind()), messages[i].Records...)
+		}
+		for _, came := range orders(len(messages)) {
+			shuffled := seeded(t)
+			for _, id := range came {
+				m := messages[sent[id]]
+				shuffled.must(t, int64(id+2), string(m.Meta.Kind()), m.Records...)
+			}
+			require.Empty(t, cmp.Diff(ordered.essence(), shuffled.essence()), "sent %v, came %v", sent, came)
+		}
+	}
+}
+
+// orders gives all orders of n things.
+func orders(n int) [][]int {
+	if n == 0 {
+		return [][]int{nil}
+	}
+	var all [][]int
+	for _, order := range orders(n - 1) {
+		for at := range n {
+			all = append(all, slices.Insert(slices.Clone(order), at, n-1))
+		}
+	}
+	return all
+}
+
+// endTheSame decides the messages in order, and in another world in any order and some again.
+func endTheSame(t *rapid.T, ordered, shuffled *world, messages []sis.Message) {
+	order := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "shuffle"), 0)).Perm(len(messages))
+	order = append(order, rapid.SliceOfN(rapid.IntRange(0, len(messages)-1), 0, 4).Draw(t, "repeated")...)
+	for i, m := range messages {
+		ordered.must(t, int64(i+2), string(m.Meta.Kind()), m.Records...)
+	}
+	for _, i := range order {
+		shuffled.must(t, int64(i+2), string(messages[i].Meta.Kind()), messages[i].Records...)
+	}
+	if diff := cmp.Diff(ordered.essence(), shuffled.essence()); diff != "" {
+		t.Fatalf("order %v ends differently (-in order +shuffled):\n%s", order, diff)
+	}
 }
 
 // After every message, whatever it was: versions step by one with every effective change and never else, MAFL is the live
@@ -186,8 +287,7 @@ func TestEveryMessageKeepsTheRules(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := seeded(t)
 		w.opt.DetachOnMasterDelete = rapid.Bool().Draw(rt, "detach")
-		d := drawn{rt, w, func(int64) bool { return rapid.Bool().Draw(rt, "flop") }}
-		for i, m := range d.messages(12) {
+		for i, m := range anything(rt, w).messages(12) {
 			shown := map[int64]map[string]any{}
 			for flid := int64(1); flid <= flights; flid++ {
 				shown[flid] = w.show(rt, flid)
@@ -217,20 +317,7 @@ func (w *world) checkChange(t tester, c flight.Change, shown map[string]any) {
 	var fields map[string]any
 	require.NoError(t, json.Unmarshal(flight.AppendFields(nil, c, w.opt.Zone), &fields))
 	require.Equal(t, c.Op == "", len(fields) == 0)
-	for name, value := range fields {
-		ext, isExt := shown[name].(map[string]any)
-		switch {
-		case value == nil:
-			delete(shown, name)
-		case name == "ext" && isExt:
-			merge(ext, value.(map[string]any))
-			if len(ext) == 0 {
-				delete(shown, name)
-			}
-		default:
-			shown[name] = value
-		}
-	}
+	patch(shown, fields)
 	var is map[string]any
 	require.NoError(t, json.Unmarshal(flight.AppendJSON(nil, c.After, w.opt.Zone), &is))
 	for _, own := range []string{"stateVersion", "lastMessageId", "updatedAt", "operationDay", "flid"} {
@@ -240,11 +327,19 @@ func (w *world) checkChange(t tester, c flight.Change, shown map[string]any) {
 	require.Equal(t, is, shown)
 }
 
-func merge(into, patch map[string]any) {
-	for name, value := range patch {
-		if value == nil {
+// patch does to a flight's JSON what the fields of an event say: null takes away, also inside ext, which goes with its last
+// name.
+func patch(into, fields map[string]any) {
+	for name, value := range fields {
+		ext, isExt := into[name].(map[string]any)
+		switch {
+		case value == nil:
 			delete(into, name)
-		} else {
+		case name == "ext" && isExt:
+			if patch(ext, value.(map[string]any)); len(ext) == 0 {
+				delete(into, name)
+			}
+		default:
 			into[name] = value
 		}
 	}
@@ -265,13 +360,58 @@ func (w *world) checkLinks(t tester) {
 	}
 }
 
+// Whatever schedules say in whatever order, a flight stays on the day it was created for; the message that would move it is
+// refused whole (K25).
+func TestOperationDayNeverMoves(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		w := setup(t)
+		w.opt.CutoffHour = rapid.IntRange(0, 23).Draw(rt, "cutoff")
+		w.must(rt, 1, "SCHD-DNLD", w.schedule(master1, nil), w.schedule(single, nil))
+		day := w.Flight(single).OperationDay
+		for i := range rapid.IntRange(1, 6).Draw(rt, "messages") {
+			when := at(0).Add(time.Duration(rapid.IntRange(-48, 48).Draw(rt, "hours")) * time.Hour)
+			was := w.Flight(single)
+			o, err := w.decide(int64(i+2), w.message("SCHD-DNLD",
+				w.schedule(master1, sis.Fields{"stnd": text(fmt.Sprint(i))}), w.schedule(single, sis.Fields{"sodt": sis.MomentValue(when)})))
+			require.Equal(rt, day, w.Flight(single).OperationDay)
+			if flight.DayOf(when, w.opt.Zone, w.opt.CutoffHour) != day {
+				require.Equal(rt, fault.Protocol, fault.Of(err))
+				require.Empty(rt, o.Changes)
+				require.Same(rt, was, w.Flight(single))
+			}
+		}
+	})
+}
+
+// A child that comes to be known after its master was deleted ends as if it had come in time: deleted with it, or unlinked.
+func TestLateChildOfADeletedMaster(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		ordered, shuffled := seeded(t), seeded(t)
+		detach := rapid.Bool().Draw(rt, "detach")
+		ordered.opt.DetachOnMasterDelete, shuffled.opt.DetachOnMasterDelete = detach, detach
+		d := orderly(rt, ordered)
+		var messages []sis.Message
+		for range rapid.IntRange(1, 4).Draw(rt, "schedules") {
+			child := d.schedule(flights+1, sis.Fields{"flno": d.text(), "reno": d.text(), "maid": number(master2), "csop": d.text()})
+			messages = append(messages, d.message("SCHD-ADFT", child))
+		}
+		messages = append(messages, d.message("FLOP-FDEL", fdel(master2)))
+		endTheSame(rt, ordered, shuffled, messages)
+		child := shuffled.Flight(flights + 1)
+		require.Equal(rt, detach, child.Live())
+		require.Positive(rt, child.Version)
+	})
+}
+
 // What Needs asks for, closed over masters and children, is all that Decide looks at; and a batch on one Set ends as one
 // by one, since nothing else passes from message to message.
 func TestNeedsIsEnough(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		whole := seeded(t)
-		d := drawn{rt, whole, func(int64) bool { return rapid.Bool().Draw(rt, "flop") }}
+		d := anything(rt, whole)
 		for i, m := range d.messages(4) {
 			whole.must(rt, int64(i+2), string(m.Meta.Kind()), m.Records...)
 		}

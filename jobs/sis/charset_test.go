@@ -29,8 +29,8 @@ func chinese(declared string) string {
 	return head + msg(meta("FLOP-REMC")+"<FLOP><FLID>15</FLID><REMC>行李转盘改用备用通道，旅客请按广播提示</REMC></FLOP>")
 }
 
-// TestFiveEncodings: one message in five encodings, labelled in every way there is, is the same message (K18).
-func TestFiveEncodings(t *testing.T) {
+// K18: one message in five encodings, labelled in every way there is, is the same message.
+func TestK18_fiveEncodings(t *testing.T) {
 	t.Parallel()
 	little := unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM)
 	big := unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM)
@@ -66,7 +66,8 @@ func TestFiveEncodings(t *testing.T) {
 	}
 }
 
-func TestMislabelledBytesAreRefused(t *testing.T) {
+// K18: bytes that are not what they are labelled are refused, not guessed.
+func TestK18_mislabelledBytes(t *testing.T) {
 	t.Parallel()
 	gbk := encoded(t, simplifiedchinese.GBK, chinese("UTF-8"))
 	little := encoded(t, unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM), chinese(""))
@@ -117,10 +118,10 @@ func TestShortGBKIsRead(t *testing.T) {
 	}
 }
 
-// TestMailboxTextIsCharacters: what the old declaration says counts for nothing (dictionary 3).
-func TestMailboxTextIsCharacters(t *testing.T) {
+// K18: the mailbox's text is characters, and what the old declaration says counts for nothing (dictionary 3).
+func TestK18_mailboxTextIsCharacters(t *testing.T) {
 	t.Parallel()
-	for _, declared := range []string{"GBK", "UTF-16", "no-such"} {
+	for _, declared := range []string{"GBK", "GB18030", "UTF-16", "no-such"} {
 		m, err := decode(t, "\uFEFF"+chinese(declared))
 		require.NoError(t, err)
 		require.Contains(t, body(t, m), "行李转盘")

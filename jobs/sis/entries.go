@@ -11,7 +11,10 @@ import (
 func (d *decoder) list(rec *Record, p *Payload, nodes []*node) error {
 	var entries []Entry
 	empty := false
-	at := map[string]int{}
+	var at map[string]int
+	if len(nodes) > 1 {
+		at = make(map[string]int, len(nodes))
+	}
 	for _, n := range nodes {
 		if n.blank(p.List) {
 			empty = true
@@ -29,7 +32,9 @@ func (d *decoder) list(rec *Record, p *Payload, nodes []*node) error {
 		case twice: // IN and OUT of one stand, say: the last one holds
 			entries[i] = e
 		default:
-			at[e.Key] = len(entries)
+			if at != nil {
+				at[e.Key] = len(entries)
+			}
 			entries = append(entries, e)
 		}
 	}

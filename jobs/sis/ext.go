@@ -75,7 +75,7 @@ func (n *node) json() []byte {
 	}
 	m := members{}
 	for _, a := range n.attrs {
-		m.add(qualified(a.Name), appendQuoted(nil, clean(a.Value)))
+		m.add(qualified(a.Name), appendQuoted(nil, clean([]byte(a.Value))))
 	}
 	for _, k := range n.kids {
 		m.add(k.name, k.json())

@@ -225,9 +225,11 @@ func moment(year int, month time.Month, day, hour, minute, second int, zone *tim
 // maxQuotedBytes keeps wire text in errors short: it may be megabytes, and it may be personal.
 const maxQuotedBytes = 40
 
-func quoted(s string) string {
-	if len(s) > maxQuotedBytes {
-		s = strings.ToValidUTF8(s[:maxQuotedBytes], "") + "…"
+func quoted(s string) string { return strconv.Quote(shortened(s, maxQuotedBytes)) }
+
+func shortened(s string, maxBytes int) string {
+	if len(s) > maxBytes {
+		s = strings.ToValidUTF8(s[:maxBytes], "") + "…"
 	}
-	return strconv.Quote(s)
+	return s
 }

@@ -33,6 +33,14 @@ func worst() map[string]func() string {
 		"entries": func() string {
 			return count(flight, func(i int) string { return fmt.Sprintf(`<DELY CODE="%x">x</DELY>`, i) }, flightEnd)
 		},
+		"reference records": func() string {
+			return count("<MSG>"+meta("ABDG-DNLD"), func(i int) string {
+				return fmt.Sprintf("<ABDG><ABCD>%x</ABCD><STND>1</STND><GATE>2</GATE></ABDG>", i)
+			}, "</MSG>")
+		},
+		"reference entries": func() string {
+			return count("<MSG>"+meta("ABDG-DNLD")+"<ABDG><ABCD>1</ABCD>", func(i int) string { return fmt.Sprintf("<STND>%x</STND>", i) }, "</ABDG></MSG>")
+		},
 	}
 	for name, c := range map[string][3]string{
 		"records":                       {"<MSG>" + goodMeta, "<FLOP><FLID>1</FLID><STND/></FLOP>", "</MSG>"},
@@ -46,6 +54,12 @@ func worst() map[string]func() string {
 		"one text":                      {flop, "名", flopEnd},
 		"references":                    {flop, "&#38;", flopEnd},
 		"a name":                        {"<", "a", "/>"},
+		"open brackets":                 {"", "<", ""},
+		"open elements":                 {"<MSG>", "<a>", ""},
+		"entities":                      {flop, "&amp;", flopEnd},
+		"instructions":                  {"<MSG>", "<?a b?>", goodMeta + goodBody + "</MSG>"},
+		"unknown elements of a FLOP":    {"<MSG>" + goodMeta + "<FLOP><FLID>1</FLID><STND/>", "<A>x</A>", "</FLOP></MSG>"},
+		"an unknown element":            {flight + "<NEW>", "x", "</NEW>" + flightEnd},
 		"declared entities":             {"<!DOCTYPE MSG [", `<!ENTITY a "&a;&a;">`, "]>" + msg(goodMeta+goodBody)},
 	} {
 		texts[name] = func() string { return fill(c[0], c[1], c[2]) }
@@ -70,7 +84,10 @@ func count(before string, part func(i int) string, after string) string {
 func TestWorstTexts(t *testing.T) {
 	const maxHeap = 200 << 20
 	texts := worst()
-	for _, name := range []string{"whole records", "entries", "records", "elements of a record", "attributes of one element", "one text"} {
+	for _, name := range []string{
+		"whole records", "entries", "records", "reference records", "reference entries", "elements of a record", "unknown elements of a FLOP",
+		"an unknown element", "attributes of one element", "attributes of many elements", "one text", "references", "open elements", "open brackets",
+	} {
 		t.Run(name, func(t *testing.T) {
 			raw := []byte(texts[name]())
 			require.LessOrEqual(t, len(raw), sis.MaxBytes)
@@ -121,14 +138,18 @@ func TestTooLarge(t *testing.T) {
 	requireFault(t, err, fault.Malformed, "")
 }
 
-// TestDeep: 200,000 levels are refused at the 101st, without a deep stack (K23).
-func TestDeep(t *testing.T) {
-	t.Parallel()
+// K23: 200,000 levels are refused at the 101st, without a deep stack and without memory for them.
+func TestK23_deep(t *testing.T) {
 	for _, text := range []string{
 		"<MSG>" + strings.Repeat("<a>", 200_000), strings.Repeat("<MSG>", 200_000),
 		msg(goodMeta + "<FLOP>" + strings.Repeat("<a>", 200_000) + strings.Repeat("</a>", 200_000) + "</FLOP>"),
 	} {
-		_, err := sis.Decode([]byte(text), sis.Options{})
+		raw := []byte(text)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := sis.Decode(raw, sis.Options{})
+		runtime.ReadMemStats(&after)
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(256<<10))
 		requireFault(t, err, fault.Malformed, "")
 		require.ErrorContains(t, err, "more than 100 levels")
 		requireFault(t, sis.WellFormed([]byte(text)), fault.Malformed, "")

@@ -1,6 +1,7 @@
 package sis
 
 import (
+	"bytes"
 	"encoding/xml"
 	"fmt"
 	"slices"
@@ -28,7 +29,7 @@ type node struct {
 func (n *node) attr(name string) string {
 	for i := range n.attrs {
 		if n.attrs[i].Name.Local == name && n.attrs[i].Name.Space == "" {
-			return clean(n.attrs[i].Value)
+			return clean([]byte(n.attrs[i].Value))
 		}
 	}
 	return ""
@@ -85,8 +86,8 @@ func (n *node) broken(below, format string, args ...any) error {
 }
 
 // clean makes a value of what encoding/xml gives.
-func clean(s string) string {
-	s = strings.Trim(s, whiteSpace)
+func clean(text []byte) string {
+	s := string(bytes.Trim(text, whiteSpace))
 	if strings.IndexByte(s, '\r') >= 0 { // only character references get this far
 		s = strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n")
 	}
@@ -131,7 +132,7 @@ func (g *grove) tree(s *scanner, start xml.StartElement) (root *node, whole bool
 		case xml.CharData:
 			g.texts[depth] = append(g.texts[depth], t...)
 		case xml.EndElement:
-			at.text = clean(string(g.texts[depth+1]))
+			at.text = clean(g.texts[depth+1])
 			if at == root {
 				return root, true, nil
 			}

@@ -96,7 +96,7 @@ func (d *decoder) newRecord(n *node) (Record, error) {
 	if v.Num == 0 {
 		return Record{}, kid.broken("", "0 names no flight")
 	}
-	return Record{FLID: v.Num, Fields: Fields{}}, nil
+	return Record{FLID: v.Num, Fields: make(Fields, min(len(n.kids), len(wire.scalars)))}, nil
 }
 
 // absent applies the column Absent.

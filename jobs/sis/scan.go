@@ -21,11 +21,12 @@ type scanner struct {
 	open  []string // names of the open elements
 	ended bool     // the root has been closed
 	start int64    // where the last token began
+	refs  bool     // somewhere stands a reference by number
 }
 
 func newScanner(text []byte) *scanner {
 	f := &feed{text: text}
-	s := &scanner{text: text, feed: f, dec: xml.NewDecoder(f)}
+	s := &scanner{text: text, feed: f, dec: xml.NewDecoder(f), refs: bytes.Contains(text, []byte("&#"))}
 	s.dec.CharsetReader = func(_ string, r io.Reader) (io.Reader, error) { return r, nil } // it is characters already
 	return s
 }
@@ -120,14 +121,11 @@ func (s *scanner) failed(err error) error {
 	return s.malformed(err.Error())
 }
 
-// maxWhatBytes keeps errors short: encoding/xml quotes names, which may be megabytes.
+// maxWhatBytes keeps errors short: there are names in them, which may be megabytes.
 const maxWhatBytes = 200
 
 func (s *scanner) malformed(what string) error {
-	if len(what) > maxWhatBytes {
-		what = strings.ToValidUTF8(what[:maxWhatBytes], "") + "…"
-	}
-	return fault.At(fault.Malformed, op, strings.Join(s.open, "/"), s.line(), "%s", what)
+	return fault.At(fault.Malformed, op, shortened(strings.Join(s.open, "/"), maxWhatBytes), s.line(), "%s", shortened(what, maxWhatBytes))
 }
 
 func (s *scanner) line() int {
@@ -190,7 +188,15 @@ func qualified(n xml.Name) string {
 
 // doubled says that one attribute stands twice.
 func doubled(attrs []xml.Attr) bool {
-	if len(attrs) < 2 {
+	const few = 4 // compared one by one; a tag may also have 100,000
+	if len(attrs) <= few {
+		for i := range attrs {
+			for j := range i {
+				if attrs[i].Name == attrs[j].Name {
+					return true
+				}
+			}
+		}
 		return false
 	}
 	seen := make(map[xml.Name]struct{}, len(attrs))
@@ -218,7 +224,7 @@ func joined(tag []byte) bool {
 
 // replaced says that s holds U+FFFD that the text did not: encoding/xml makes it of a reference to half a surrogate pair.
 func (s *scanner) replaced(value []byte) bool {
-	return bytes.ContainsRune(value, '\uFFFD') && !bytes.ContainsRune(s.raw(), '\uFFFD')
+	return s.refs && bytes.ContainsRune(value, '\uFFFD') && !bytes.ContainsRune(s.raw(), '\uFFFD')
 }
 
 // feed hands the text to encoding/xml and stops inside a start tag that is too long, whose attributes would fill memory.

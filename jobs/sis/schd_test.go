@@ -80,8 +80,8 @@ func TestMandatoryElements(t *testing.T) {
 	}
 }
 
-// TestAbsentEmptyValue: three states of every value, and no 0 and no year 1 among them (K24).
-func TestAbsentEmptyValue(t *testing.T) {
+// K24: three states of every value, and no 0 and no year 1 among them.
+func TestK24_absentEmptyValue(t *testing.T) {
 	t.Parallel()
 	m, err := decode(t, fltr(""))
 	require.NoError(t, err)

@@ -55,6 +55,24 @@ func TestDateTimes(t *testing.T) {
 	}
 }
 
+// K25: every time has its date, so that midnight needs no guess; a time alone is refused, not put on some day.
+func TestK25_midnight(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ before, after string }{
+		{"18MAR262355", "19MAR260010"}, {"31DEC262355", "01JAN270010"}, {"28FEB282355", "29FEB280010"},
+	} {
+		before, err := says(t, "ESTT", c.before)
+		require.NoError(t, err)
+		after, err := says(t, "ESTT", c.after)
+		require.NoError(t, err)
+		require.Equal(t, 15*time.Minute, after.Time().Sub(before.Time()), c.after)
+	}
+	for _, alone := range []string{"0010", "2355", "00:10", "18MAR26"} {
+		_, err := says(t, "ESTT", alone)
+		require.Error(t, err, alone)
+	}
+}
+
 func TestNumbers(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int64{"186": 186, "0186": 186, "+5": 5, "-5": -5, "0": 0, "9223372036854775807": 1<<63 - 1} {

@@ -44,6 +44,9 @@ func (h *Head) commit(ctx context.Context, f *lease.Fence, msgs []input) (run, e
 		if err := h.saveFlights(ctx, tx, r, now); err != nil {
 			return err
 		}
+		if err := h.saveReferences(ctx, tx, &r, now); err != nil {
+			return err
+		}
 		return h.saveMessages(ctx, tx, r, g, now)
 	})
 	return r, err
@@ -76,7 +79,15 @@ func (h *Head) seat(ctx context.Context, tx pgx.Tx, msgs []input, now time.Time)
 	if err != nil {
 		return nil, err
 	}
-	return &judge{config: h.config, set: flight.NewSet(flights...), ids: ids, rebound: map[string]bool{}, now: now, asked: asked}, nil
+	config := h.config
+	stands, err := h.bridgesFor(ctx, tx, decoded)
+	if err != nil {
+		return nil, err
+	}
+	if stands != nil {
+		config.Flight.Bridges = stands
+	}
+	return &judge{config: config, set: flight.NewSet(flights...), ids: ids, rebound: map[string]bool{}, now: now, asked: asked}, nil
 }
 
 // gather makes one save a flight, in its last state, its history, and the batch's events; of schd only the newest a flight.

@@ -210,6 +210,31 @@ func TestHistory(t *testing.T) {
 		r.one(`SELECT concat_ws(' ', (dttm AT TIME ZONE 'Asia/Shanghai')::text, (changed_at AT TIME ZONE 'UTC')::text) FROM flight_change WHERE msg_id = 3`))
 }
 
+// A loop of code shares hides its flights: it is told and counted.
+func TestCodeShareLoop(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	r.put(schedule(1, 15, 1, "<MAID>16</MAID>"), schedule(2, 16, 1, "<MAID>15</MAID>"), stand(3, 16, "1"))
+	r.finish()
+	require.Contains(t, r.log.String(), `level=WARN msg="code-share loop" msg_id=2 flid=16`)
+	require.InDelta(t, 1, r.metric("msgx_codeshare_loops_total"), 0)
+}
+
+// A child that comes later than a newer deletion of its master is on record as deleted, and nobody hears of it.
+func TestLateChildOfDeletedMaster(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	r.put(schedule(1, 15, 1, ""), "", flop(3, 15, "FDEL", ""))
+	r.exec("UPDATE proc_state SET state = 'SUCCEEDED', finished_at = now() WHERE msg_id = 2")
+	r.finish()
+	r.exec("UPDATE proc_state SET state = 'PENDING', finished_at = NULL WHERE msg_id = 2")
+	r.forget(2, schedule(2, 16, 1, "<MAID>15</MAID>"))
+	r.finish()
+	require.Equal(t, "3 v1", r.one("SELECT concat_ws(' ', deleted_msg_id, 'v' || state_version) FROM flight_schd WHERE flid = 16"))
+	require.Equal(t, "0", r.one("SELECT count(*)::text FROM msg_event WHERE flid = 16"))
+	require.Equal(t, "16 2 v1", r.one("SELECT concat_ws(' ', flid, msg_id, change, 'v' || state_version) FROM flight_change WHERE flid = 16"))
+}
+
 // mixed draws a stream of everything about few flights, so that messages meet: changes of texts and lists, code shares,
 // deletions and new creations, schedules, duplicates, and messages that end in every other way.
 func mixed(rnd *rand.Rand, n int) []string {

@@ -78,6 +78,7 @@ type Head struct {
 	paid map[message.Position]int
 	// singlesTo is the last message to be tried alone, because a batch with it could not be committed.
 	singlesTo message.Position
+	bridges   bridges
 }
 
 // Deps of the head worker.

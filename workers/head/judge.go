@@ -19,7 +19,7 @@ type judged struct {
 	row     store.Unfinished
 	msg     sis.Message
 	verdict retry.Verdict
-	reset   bool   // not tried: a message before it in the batch failed
+	reset   bool   // not tried: a message before it in the batch holds the line
 	skip    string // skip_reason
 	err     error
 	bound   string // the identity key that is its own
@@ -28,6 +28,7 @@ type judged struct {
 	note    error           // why it was skipped
 	answers *store.Answer   // the request that it answers; nil when it is no answer
 	request request.Request // that request
+	reference
 }
 
 // finished is j as it is stored.
@@ -54,7 +55,7 @@ type judge struct {
 	rebound map[string]bool // keys to be written
 	asked   *asked
 	now     time.Time
-	held    bool // a message failed and holds the line
+	held    bool // a message failed and holds the line, or what it brought must be stored before the next is decided
 }
 
 // next judges one message.
@@ -94,11 +95,15 @@ func (g *judge) try(in input, j *judged) {
 		return
 	}
 	j.outcome, j.err = g.decide(in)
-	if j.err == nil {
-		g.set.Apply(j.outcome)
-		g.asked.close(j.request)
-		j.verdict.State = message.Succeeded
+	if j.err != nil {
+		return
 	}
+	if in.msg.Reference != nil {
+		g.refer(in, j)
+	}
+	g.set.Apply(j.outcome)
+	g.asked.close(j.request)
+	j.verdict.State = message.Succeeded
 }
 
 func (j *judged) skipAs(reason string) { j.skip, j.verdict.State = reason, message.Skipped }
@@ -132,9 +137,6 @@ func (g *judge) decide(in input) (o flight.Outcome, err error) {
 	}()
 	if err := infraHook(in.row); err != nil {
 		return flight.Outcome{}, err
-	}
-	if in.msg.Reference != nil {
-		return o, fault.New(fault.Unsupported, "decide", "%s is about reference data, which no worker stores yet", in.msg.Spec.Name)
 	}
 	o, err = flight.Decide(g.set, in.msg, in.row.Pos, g.now, g.config.Flight)
 	return o, fault.Wrap(fault.Infra, "decide", err)

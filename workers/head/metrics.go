@@ -17,6 +17,7 @@ type Metrics struct {
 	messages     *prometheus.CounterVec
 	seconds      prometheus.Histogram
 	duplicates   *prometheus.CounterVec
+	loops        prometheus.Counter
 	unmatched    *prometheus.CounterVec
 }
 
@@ -36,11 +37,14 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		duplicates: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "msgx_duplicates_total", Help: "Messages whose identity was taken: duplicate (same body), content (another body, skipped), processed (another body, by policy), wrapped (the counter went round).",
 		}, []string{"reuse"}),
+		loops: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "msgx_codeshare_loops_total", Help: "Flights that were made children of themselves, over one master or several: they are not published while it lasts.",
+		}),
 		unmatched: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "msgx_answers_unmatched_total", Help: "Answers that came late, twice or unasked and were not applied, by kind.",
 		}, []string{"kind"}),
 	}
-	reg.MustRegister(m.headAttempts, m.messages, m.seconds, m.duplicates, m.unmatched)
+	reg.MustRegister(m.headAttempts, m.messages, m.seconds, m.duplicates, m.loops, m.unmatched)
 	return m
 }
 
@@ -57,10 +61,15 @@ func (h *Head) tell(ctx context.Context, r run, took time.Duration) {
 		if j.reuse != message.ReuseNone {
 			h.metrics.duplicates.WithLabelValues(string(j.reuse)).Inc()
 		}
+		for _, flid := range j.outcome.Loops {
+			h.metrics.loops.Inc()
+			h.log.WarnContext(ctx, "code-share loop", "msg_id", j.row.Pos.ID, "flid", flid)
+		}
 		if j.skip == unmatchedResp {
 			h.metrics.unmatched.WithLabelValues(kind).Inc()
 		}
 		h.tellOne(ctx, j, kind)
+		h.tellReference(ctx, j)
 	}
 	h.log.InfoContext(ctx, "batch processed", "size", done, "events", len(r.events), "last_msg_id", r.judged[len(r.judged)-1].row.Pos.ID, "took_ms", took.Milliseconds())
 }
