@@ -60,7 +60,11 @@ pool_mode = transaction
 	if os.Geteuid() == 0 {
 		args = append([]string{"-u", "nobody"}, args...)
 	}
-	cmd := exec.CommandContext(t.Context(), pgbouncer(t), args...)
+	program := pgbouncer(t)
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	if libs, err := filepath.Glob(filepath.Join(program, "../../lib/*-linux-*")); err == nil { // unpacked, not installed
+		cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+strings.Join(libs, ":"))
+	}
 	out := &buffer{}
 	cmd.Stdout, cmd.Stderr = out, out
 	require.NoError(t, cmd.Start())
