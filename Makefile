@@ -54,6 +54,11 @@ test-kafka: ## test the Kafka adapter against a real broker, MSGX_TEST_KAFKA=hos
 	@echo 'test-kafka: against $(MSGX_TEST_KAFKA)'
 	MSGX_TEST_KAFKA='$(MSGX_TEST_KAFKA)' $(GO) test -count=1 -v -tags kafka -run TestRealBroker ./workers/deliver/kafkatest
 
+.PHONY: soak
+soak: ## everything goes wrong for SOAK (5m), then every record is checked; SEED=n repeats a run
+	@deploy/setup/servers.sh postgres mariadb
+	$(GO) run ./deploy/soak -duration $(or $(SOAK),5m) -seed $(or $(SEED),0)
+
 .PHONY: bench
 bench: bench-core ## measure; every goal is a ratio to what the machine itself can do in the same run
 

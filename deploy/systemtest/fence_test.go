@@ -21,11 +21,11 @@ func linePipeline() []jobs.Role {
 // holdsAll waits until p holds every role of the line at one moment.
 func (w *world) holdsAll(t *testing.T, p *pod, within time.Duration) {
 	t.Helper()
-	mine := "%-" + strconv.Itoa(p.cmd.Process.Pid) + "-%"
+	mine := "%-" + strconv.Itoa(p.PID()) + "-%"
 	eventually(t, within, func() error {
 		n := w.number(t, "SELECT count(*) FROM pipeline_lease WHERE holder LIKE $1 AND role <> 'request'", mine)
 		if n != int64(len(linePipeline())) {
-			return fmt.Errorf("pod %s holds %d roles: %s", p.name, n, w.text(t, "SELECT coalesce(string_agg(role || ' ' || holder, ', '), '') FROM pipeline_lease"))
+			return fmt.Errorf("pod %s holds %d roles: %s", p.Name, n, w.text(t, "SELECT coalesce(string_agg(role || ' ' || holder, ', '), '') FROM pipeline_lease"))
 		}
 		return nil
 	})
@@ -41,7 +41,7 @@ func (p *pod) saysFenced(within time.Duration) {
 				found = found || strings.Contains(line, `"worker fenced"`) && strings.Contains(line, `"role":"`+string(r)+`"`)
 			}
 			if !found {
-				return fmt.Errorf("pod %s does not know that %s is another's", p.name, r)
+				return fmt.Errorf("pod %s does not know that %s is another's", p.Name, r)
 			}
 		}
 		return nil
@@ -52,18 +52,18 @@ func (p *pod) saysFenced(within time.Duration) {
 // everything over: it commits nothing more, says so, and what came out is exact (O2, O4, K04).
 func TestO2_TakenOver(t *testing.T) {
 	t.Parallel()
-	for name, lose := range map[string]func(t *testing.T, p *pod, pg *proxy) (back func()){
-		"stopped": func(_ *testing.T, p *pod, _ *proxy) func() {
+	for name, lose := range map[string]func(t *testing.T, p *pod, pg door) (back func()){
+		"stopped": func(_ *testing.T, p *pod, _ door) func() {
 			p.signal(syscall.SIGSTOP)
 			return func() { p.signal(syscall.SIGCONT) }
 		},
-		"partitioned": func(t *testing.T, _ *pod, pg *proxy) func() { return pg.freeze(t) },
+		"partitioned": func(t *testing.T, _ *pod, pg door) func() { return pg.freeze(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			pg, env := w.throughPG(t)
-			a := w.start(t, "a", env)
+			pg, _, env := w.doors(t, nil)
+			a := w.start(t, "a", env...)
 			stop := w.traffic(t, 20*time.Millisecond)
 			w.holdsAll(t, a, 30*time.Second)
 			b := w.start(t, "b")

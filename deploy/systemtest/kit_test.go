@@ -4,14 +4,13 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,10 +22,10 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
-	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"msgexchange/db/dbtest"
+	"msgexchange/deploy/systemtest/rig"
 )
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -54,27 +53,24 @@ func build(t *testing.T) string {
 		if binary.err != nil {
 			return
 		}
-		binary.path = filepath.Join(binary.dir, "msgexchange")
-		cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "go", "build", "-tags", "faults", "-o", binary.path, "msgexchange")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			binary.err = fmt.Errorf("build: %w\n%s", err, out)
-		}
+		binary.path, binary.err = rig.Build(context.WithoutCancel(t.Context()), binary.dir)
 	})
 	require.NoError(t, binary.err)
 	return binary.path
 }
 
-// world is everything pods talk to: a database, a mailbox and a broker of the test's own, each behind a proxy that can be cut.
+// world is everything pods talk to: a database, a mailbox and a broker of the test's own, behind doors that can be shut.
 type world struct {
 	pg      *pgxpool.Pool
 	mailbox *sql.DB
-	kafka   *kfake.Cluster
+	kafka   *rig.Broker
 	busOff  atomic.Bool
 	mute    atomic.Bool  // muteKafka
 	muted   atomic.Int64 // produce requests that got no answer
 
 	pgDSN, mailboxDSN string // of the servers themselves
-	viaPG, viaMailbox *proxy
+	viaPG, viaMailbox door
+	ear               ear      // at both doors
 	base              []string // configuration of every pod
 }
 
@@ -91,57 +87,83 @@ func newWorldOn(t *testing.T, mailboxDSN string) *world {
 	w.pg, err = pgxpool.New(t.Context(), w.pgDSN)
 	require.NoError(t, err)
 	t.Cleanup(w.pg.Close)
-	w.mailbox, err = sql.Open("mysql", w.mailboxDSN)
+	w.mailbox, err = sql.Open("mysql", mailboxDSN)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = w.mailbox.Close() })
-	w.kafka, err = kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(3, "msg", "schd"))
+	w.kafka, err = rig.OpenBroker(3)
 	require.NoError(t, err)
 	t.Cleanup(w.kafka.Close)
 
-	var pgEnv, mailboxEnv string
-	w.viaPG, pgEnv = w.throughPG(t)
-	w.viaMailbox, mailboxEnv = w.throughMailbox(t, nil)
-	w.base = []string{
-		pgEnv, mailboxEnv,
-		"MSGX_KAFKA_BROKERS=" + strings.Join(w.kafka.ListenAddrs(), ","),
+	var through []string
+	w.viaPG, w.viaMailbox, through = w.doors(t, nil)
+	w.viaPG.Watch(w.ear.hear)
+	w.viaMailbox.Watch(w.ear.hear)
+	w.base = append(through,
+		"MSGX_KAFKA_BROKERS="+strings.Join(w.kafka.ListenAddrs(), ","),
 		"MSGX_HTTP_ADDR=127.0.0.1:0",
 		"MSGX_SCHD_FLUSH_PERIOD=200ms",
 		"MSGX_PIPELINE_CUTOVER_WATERMARK=zero",
-	}
+	)
 	return w
 }
 
-// throughPG makes a proxy before PostgreSQL and the setting that leads a pod through it.
-func (w *world) throughPG(t *testing.T) (*proxy, string) {
+// doors are a way of one's own to the two servers, and the settings that lead a pod through it; change, unless nil, edits the
+// mailbox's DSN first.
+func (w *world) doors(t *testing.T, change func(*mysql.Config)) (pg, mailbox door, env []string) {
 	t.Helper()
-	pg, err := pgxpool.ParseConfig(w.pgDSN)
-	require.NoError(t, err)
-	server := fmt.Sprintf("%s:%d", pg.ConnConfig.Host, pg.ConnConfig.Port)
-	p := newProxy(t, server)
-	return p, "MSGX_PG_DSN=" + strings.Replace(w.pgDSN, server, p.addr, 1)
-}
-
-// throughMailbox makes a proxy before the mailbox and the setting that leads a pod through it; change edits the DSN first.
-func (w *world) throughMailbox(t *testing.T, change func(*mysql.Config)) (*proxy, string) {
-	t.Helper()
-	mb, err := mysql.ParseDSN(w.mailboxDSN)
+	dsn, err := mysql.ParseDSN(w.mailboxDSN)
 	require.NoError(t, err)
 	if change != nil {
-		change(mb)
+		change(dsn)
 	}
-	p := newProxy(t, mb.Addr)
-	mb.Addr = p.addr
-	return p, "MSGX_MAILBOX_DSN=" + mb.FormatDSN()
+	doors, err := rig.OpenDoors(t.Context(), w.pgDSN, dsn.FormatDSN())
+	require.NoError(t, err)
+	t.Cleanup(doors.Close)
+	return door{doors.PG}, door{doors.Mailbox}, doors.Env()
+}
+
+// ear hears what pods say to the servers.
+type ear struct {
+	// queries counts the statements that MySQL clients send.
+	queries atomic.Int64
+	// loseCommits makes the answer to each nth COMMIT of a PostgreSQL client get lost: it is carried out, and the client sees
+	// its connection end. 0: none. lost counts them.
+	loseCommits, commits, lost atomic.Int64
+}
+
+// hear is rig.Proxy's.
+func (e *ear) hear(b []byte) (lose bool) {
+	const comQuery = 3
+	if len(b) > 4 && b[3] == 0 && b[4] == comQuery {
+		e.queries.Add(1)
+	}
+	nth := e.loseCommits.Load()
+	if nth == 0 || !bytes.Contains(b, []byte("Q\x00\x00\x00\x0bcommit\x00")) || e.commits.Add(1)%nth != 0 {
+		return false
+	}
+	e.lost.Add(1)
+	return true
+}
+
+// door is the way of all pods to one server.
+type door struct{ *rig.Proxy }
+
+// set cuts everything that runs through and lets nothing new in, or lets it in again.
+func (d door) set(cut bool) { d.Cut(cut) }
+
+// freeze keeps connections open and lets nothing through, until thaw is called; it ends with the test at the latest.
+func (d door) freeze(t *testing.T) (thaw func()) {
+	t.Helper()
+	thaw = d.Freeze()
+	t.Cleanup(thaw)
+	return thaw
 }
 
 // pod is one running process.
 type pod struct {
-	t    *testing.T
-	name string
-	cmd  *exec.Cmd
-	log  *buffer
-	done chan struct{}
-	err  error // of Wait, once done is closed
+	t   *testing.T
+	log *rig.Log
+	*rig.Pod
 }
 
 // start runs serve with more configuration over the world's.
@@ -152,49 +174,28 @@ func (w *world) start(t *testing.T, name string, env ...string) *pod {
 
 func (w *world) command(t *testing.T, name string, args []string, env ...string) *pod {
 	t.Helper()
-	p := &pod{t: t, name: name, cmd: exec.CommandContext(t.Context(), build(t), args...), log: &buffer{}, done: make(chan struct{})}
-	p.cmd.Env = append(append(os.Environ(), w.base...), env...)
-	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
-	require.NoError(t, p.cmd.Start())
-	go func() { p.err = p.cmd.Wait(); close(p.done) }()
+	running, err := rig.Start(t.Context(), name, build(t), args, slices.Concat(w.base, env))
+	require.NoError(t, err)
 	t.Cleanup(func() {
-		p.kill()
+		running.Kill()
 		if t.Failed() {
-			t.Logf("---- log of pod %s\n%s", name, p.log.tail(200))
+			t.Logf("---- log of pod %s\n%s", name, running.Log.Tail(200))
 		}
 	})
-	return p
+	return &pod{t, running.Log, running}
 }
 
 // kill is kill -9, and waits for the end.
-func (p *pod) kill() { _ = p.cmd.Process.Kill(); <-p.done }
+func (p *pod) kill() { p.Kill() }
 
-func (p *pod) signal(s syscall.Signal) { p.t.Helper(); require.NoError(p.t, p.cmd.Process.Signal(s)) }
+func (p *pod) signal(s syscall.Signal) { p.t.Helper(); require.NoError(p.t, p.Signal(s)) }
 
 // exit waits for the process to end by itself and gives its code.
 func (p *pod) exit(within time.Duration) int {
 	p.t.Helper()
-	select {
-	case <-p.done:
-	case <-time.After(within):
-		require.FailNow(p.t, "pod "+p.name+" did not end")
-	}
-	return p.cmd.ProcessState.ExitCode()
-}
-
-// buffer keeps what a process wrote.
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) { b.mu.Lock(); defer b.mu.Unlock(); return b.b.Write(p) }
-
-func (b *buffer) String() string { b.mu.Lock(); defer b.mu.Unlock(); return b.b.String() }
-
-func (b *buffer) tail(lines int) string {
-	all := strings.Split(b.String(), "\n")
-	return strings.Join(all[max(0, len(all)-lines):], "\n")
+	code, err := p.Exit(within)
+	require.NoError(p.t, err)
+	return code
 }
 
 // put writes a message into the mailbox and gives its id.
@@ -290,29 +291,12 @@ func eventually(t *testing.T, within time.Duration, ask func() error) {
 // read gives all records of a topic so far, partition by partition in order.
 func (w *world) read(t *testing.T, topic string) []*kgo.Record {
 	t.Helper()
-	client, err := kgo.NewClient(kgo.SeedBrokers(w.kafka.ListenAddrs()...), kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	all, err := w.kafka.Read(t.Context(), topic)
 	require.NoError(t, err)
-	defer client.Close()
-	var all []*kgo.Record
-	for {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		fetches := client.PollFetches(ctx)
-		cancel()
-		if fetches.Empty() || errors.Is(fetches.Err(), context.DeadlineExceeded) {
-			return all
-		}
-		all = append(all, fetches.Records()...)
-	}
+	return all
 }
 
-func header(r *kgo.Record, key string) string {
-	for _, h := range r.Headers {
-		if h.Key == key {
-			return string(h.Value)
-		}
-	}
-	return ""
-}
+func header(r *kgo.Record, key string) string { return rig.Header(r, key) }
 
 // freePort finds a port that nobody listens on.
 func freePort(t *testing.T) int {

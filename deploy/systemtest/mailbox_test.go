@@ -52,14 +52,14 @@ func TestK13_StepOfThree(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	step := func(c *mysql.Config) { c.Params = map[string]string{"auto_increment_increment": "3"} }
-	_, env := w.throughMailbox(t, step)
+	_, _, env := w.doors(t, step)
 	writer, err := w.mailbox.Conn(t.Context())
 	require.NoError(t, err)
 	defer func() { _ = writer.Close() }()
 	_, err = writer.ExecContext(t.Context(), "SET SESSION auto_increment_increment = 3")
 	require.NoError(t, err)
 	insert(t, writer, schedule(1, 1, flights))
-	w.start(t, "a", env, "MSGX_PIPELINE_MAX_COMMIT_DELAY=4s").address()
+	w.start(t, "a", append(env, "MSGX_PIPELINE_MAX_COMMIT_DELAY=4s")...).address()
 	var last int64
 	for i := range 300 {
 		if i == 150 {
@@ -163,11 +163,13 @@ func TestK15_MailboxFailover(t *testing.T) {
 	server, err := dbserver.StartMariaDB(t.Context(), dbserver.Options{Zone: dbtest.Zone, Settings: map[string]string{"wait-timeout": "3"}})
 	require.NoError(t, err) // dbtest has found one already
 	t.Cleanup(func() { _ = server.Stop() })
-	w := newWorldOn(t, likeMailbox(t, server.DSN))
-	_, env := w.throughMailbox(t, func(c *mysql.Config) { c.User, c.Passwd = "pods", "p" })
+	mailboxDSN, err := dbserver.MakeMailbox(t.Context(), server.DSN, "mailbox")
+	require.NoError(t, err)
+	w := newWorldOn(t, mailboxDSN)
+	_, _, env := w.doors(t, func(c *mysql.Config) { c.User, c.Passwd = "pods", "p" })
 	w.exec(t, "CREATE USER pods@'127.0.0.1' IDENTIFIED BY 'p'")
 	w.exec(t, "GRANT SELECT, UPDATE, INSERT ON mailbox.* TO pods@'127.0.0.1'")
-	w.start(t, "a", env)
+	w.start(t, "a", env...)
 	stop := w.traffic(t, 100*time.Millisecond)
 
 	kills := 0
@@ -199,32 +201,6 @@ func TestK15_MailboxFailover(t *testing.T) {
 	require.Equal(t, int64(1), w.number(t, "SELECT max(attempts) FROM proc_state"))
 	require.LessOrEqual(t, w.number(t, "SELECT max(backfill_attempts) FROM proc_state"), int64(1))
 	w.requireExact(t, n)
-}
-
-// likeMailbox makes the two tables on another server, as they are on the shared one, and gives its DSN.
-func likeMailbox(t *testing.T, serverDSN string) string {
-	t.Helper()
-	model, err := sql.Open("mysql", dbtest.Mailbox(t))
-	require.NoError(t, err)
-	defer func() { _ = model.Close() }()
-	cfg, err := mysql.ParseDSN(serverDSN)
-	require.NoError(t, err)
-	admin, err := sql.Open("mysql", serverDSN)
-	require.NoError(t, err)
-	defer func() { _ = admin.Close() }()
-	_, err = admin.ExecContext(t.Context(), "CREATE DATABASE mailbox")
-	require.NoError(t, err)
-	cfg.DBName = "mailbox"
-	made, err := sql.Open("mysql", cfg.FormatDSN())
-	require.NoError(t, err)
-	defer func() { _ = made.Close() }()
-	for _, table := range []string{"cminmsgs", "coutmsgs"} {
-		var name, ddl string
-		require.NoError(t, model.QueryRowContext(t.Context(), "SHOW CREATE TABLE "+table).Scan(&name, &ddl))
-		_, err = made.ExecContext(t.Context(), ddl)
-		require.NoError(t, err)
-	}
-	return cfg.FormatDSN()
 }
 
 // 00:30 in the mailbox's zone is 16:30Z of the day before, wherever the servers believe they are; dates that are none are NULL
@@ -305,9 +281,9 @@ func TestIdleLoad(t *testing.T) {
 	w.settled(t, 1, 30*time.Second)
 	const window, lookBack = 20, 5 // seconds; statements
 	<-time.After(2 * time.Second)  // until the pace is idle
-	before := w.viaMailbox.queries.Load()
+	before := w.ear.queries.Load()
 	<-time.After(window * time.Second)
-	asked := w.viaMailbox.queries.Load() - before
+	asked := w.ear.queries.Load() - before
 	t.Logf("%d statements in %d s from three idle pods", asked, window)
 	require.Positive(t, asked)
 	require.LessOrEqual(t, asked, int64(window+lookBack))
@@ -318,13 +294,13 @@ func TestHoleProbeNeedsTheRight(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	user := w.poorUser(t)
-	_, env := w.throughMailbox(t, func(c *mysql.Config) { c.User, c.Passwd = user, "p" })
-	p := w.start(t, "refused", env, "MSGX_PIPELINE_HOLE_PROBE=true")
+	_, _, env := w.doors(t, func(c *mysql.Config) { c.User, c.Passwd = user, "p" })
+	p := w.start(t, "refused", append(env, "MSGX_PIPELINE_HOLE_PROBE=true")...)
 	require.Equal(t, 1, p.exit(30*time.Second))
 	require.Contains(t, p.log.String(), "pipeline.hole-probe")
 	require.Contains(t, p.log.String(), "PROCESS right")
 	w.put(t, schedule(1, 1, 1))
-	w.start(t, "without", env)
+	w.start(t, "without", env...)
 	w.settled(t, 1, 30*time.Second)
 }
 

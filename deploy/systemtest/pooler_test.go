@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"msgexchange/db/dbserver"
+	"msgexchange/deploy/systemtest/rig"
 )
 
 // pgbouncer finds the program. Where it is missing the test is not run, and says so; under CI that is a failure.
@@ -65,14 +66,14 @@ pool_mode = transaction
 	if libs, err := filepath.Glob(filepath.Join(program, "../../lib/*-linux-*")); err == nil { // unpacked, not installed
 		cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+strings.Join(libs, ":"))
 	}
-	out := &buffer{}
+	out := &rig.Log{}
 	cmd.Stdout, cmd.Stderr = out, out
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		if t.Failed() {
-			t.Log(out.tail(30))
+			t.Log(out.Tail(30))
 		}
 	})
 	dsn := strings.Replace(w.pgDSN, fmt.Sprintf("%s:%d", c.Host, c.Port), fmt.Sprintf("127.0.0.1:%d", port), 1)

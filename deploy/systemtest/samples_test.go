@@ -22,16 +22,15 @@ var update = flag.Bool("update", false, "write the expected files anew")
 // address gives the HTTP address a pod says it serves on.
 func (p *pod) address() string {
 	p.t.Helper()
-	var found string
+	var url string
 	eventually(p.t, 20*time.Second, func() error {
-		m := regexp.MustCompile(`"msg":"serving".*?"addr":"([^"]+)"`).FindStringSubmatch(p.log.String())
-		if m == nil {
-			return fmt.Errorf("pod %s does not serve yet", p.name)
+		var ok bool
+		if url, ok = p.Address(); !ok {
+			return fmt.Errorf("pod %s does not serve yet", p.Name)
 		}
-		found = m[1]
 		return nil
 	})
-	return "http://" + found
+	return url
 }
 
 var seqnOf = regexp.MustCompile(`<SEQN>0*(\d+)</SEQN>`)
