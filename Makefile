@@ -13,7 +13,7 @@ COMMIT   := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 LDFLAGS  := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 IMAGE    ?= msgexchange:$(VERSION)
 FUZZTIME  ?= 60s
-BENCHTIME ?= 3s
+BENCHTIME ?= 10s
 
 # The race detector needs a C compiler; without one the tests still run, and say so.
 TESTFLAGS = -shuffle=on $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
