@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Makes sure that PostgreSQL and, when asked, MariaDB are on this machine. It starts nothing: db/dbserver does, privately.
 #
-#   deploy/setup/servers.sh [postgres] [mariadb] [cc] [promtool]
+#   deploy/setup/servers.sh [postgres] [mariadb] [pgbouncer] [promtool] [cc]
 #
-# cc is the C compiler that go test -race needs, promtool what tests the alert rules.
+# cc is the C compiler that go test -race needs, promtool what plays the alert rules' own tests.
 #
 # What is found is left alone. What is missing is installed from the system's packages as root, or unpacked by an ordinary
 # user into root/ of the cache (${XDG_CACHE_HOME:-$HOME/.cache}/msgexchange or $MSGX_CACHE), where db/dbserver looks too. Otherwise: one sentence, exit 1.
@@ -26,6 +26,7 @@ found() {
 		/opt/homebrew/opt/postgresql*/bin/postgres /usr/local/opt/postgresql*/bin/postgres "$(command -v postgres || true)" ;;
 	mariadb) set -- "$root"/usr/sbin/mariadbd /usr/sbin/mariadbd /usr/sbin/mysqld \
 		/opt/homebrew/opt/mariadb*/bin/mariadbd /usr/local/opt/mariadb*/bin/mariadbd "$(command -v mariadbd || true)" ;;
+	pgbouncer) set -- "$root"/usr/sbin/pgbouncer /usr/sbin/pgbouncer "$(command -v pgbouncer || true)" ;;
 	promtool) set -- "$root"/usr/bin/promtool "$(command -v promtool || true)" ;;
 	cc) set -- "$(command -v cc || command -v gcc || true)" ;;
 	*) fail "unknown server $1" ;;
@@ -39,6 +40,7 @@ packages() {
 	case "$1" in
 	postgres) echo postgresql ;;
 	mariadb) echo mariadb-server ;;
+	pgbouncer) echo pgbouncer ;;
 	cc) echo gcc libc6-dev ;;
 	promtool) echo prometheus ;;
 	esac
@@ -76,6 +78,12 @@ unpack() {
 	rm -rf "$apt"
 }
 
+# get PACKAGE…: as whoever we are, in a shell of its own.
+get() {
+	command -v apt-get >/dev/null || return
+	if [ "$(id -u)" = 0 ]; then (install "$@"); else (unpack "$@"); fi
+}
+
 missing=() wanted=()
 for server; do
 	if found "$server"; then continue; fi
@@ -83,8 +91,9 @@ for server; do
 		say "no C compiler found: tests will run without the race detector"
 		continue
 	fi
-	if [ "$server" = promtool ] && ! command -v apt-get >/dev/null; then
-		say "no promtool found: the alert rules' own tests will not run"
+	if [ "$server" = pgbouncer ] || [ "$server" = promtool ]; then
+		get "$(packages "$server")" || true
+		found "$server" || say "no $server: what needs it is not tested here"
 		continue
 	fi
 	missing+=("$server")
@@ -96,7 +105,7 @@ done
 command -v apt-get >/dev/null || fail "please install ${missing[*]}: not found here, and this system has no apt-get"
 say "${missing[*]} not found: getting ${wanted[*]}"
 trap 'fail "could not get ${wanted[*]}; please have them installed"' ERR
-if [ "$(id -u)" = 0 ]; then (install "${wanted[@]}"); else (unpack "${wanted[@]}"); fi
+get "${wanted[@]}"
 for server in "${missing[@]}"; do
 	found "$server" || fail "$server is still not found after getting ${wanted[*]}; please install it"
 done

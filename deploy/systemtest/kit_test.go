@@ -4,13 +4,14 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,10 +22,10 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
-	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"msgexchange/db/dbtest"
+	"msgexchange/deploy/systemtest/rig"
 )
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -52,68 +53,117 @@ func build(t *testing.T) string {
 		if binary.err != nil {
 			return
 		}
-		binary.path = filepath.Join(binary.dir, "msgexchange")
-		cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "go", "build", "-tags", "faults", "-o", binary.path, "msgexchange")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			binary.err = fmt.Errorf("build: %w\n%s", err, out)
-		}
+		binary.path, binary.err = rig.Build(context.WithoutCancel(t.Context()), binary.dir)
 	})
 	require.NoError(t, binary.err)
 	return binary.path
 }
 
-// world is everything pods talk to: a database, a mailbox and a broker of the test's own, each behind a proxy that can be cut.
+// world is everything pods talk to: a database, a mailbox and a broker of the test's own, behind doors that can be shut.
 type world struct {
 	pg      *pgxpool.Pool
 	mailbox *sql.DB
-	kafka   *kfake.Cluster
+	kafka   *rig.Broker
 	busOff  atomic.Bool
+	mute    atomic.Bool  // muteKafka
+	muted   atomic.Int64 // produce requests that got no answer
 
 	pgDSN, mailboxDSN string // of the servers themselves
-	viaPG, viaMailbox *proxy
+	viaPG, viaMailbox door
+	ear               ear      // at both doors
 	base              []string // configuration of every pod
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{pgDSN: dbtest.DSN(t), mailboxDSN: dbtest.Mailbox(t)}
+	return newWorldOn(t, dbtest.Mailbox(t))
+}
+
+// newWorldOn is newWorld with another mailbox.
+func newWorldOn(t *testing.T, mailboxDSN string) *world {
+	t.Helper()
+	w := &world{pgDSN: dbtest.DSN(t), mailboxDSN: mailboxDSN}
 	var err error
 	w.pg, err = pgxpool.New(t.Context(), w.pgDSN)
 	require.NoError(t, err)
 	t.Cleanup(w.pg.Close)
-	w.mailbox, err = sql.Open("mysql", w.mailboxDSN)
+	w.mailbox, err = sql.Open("mysql", mailboxDSN)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = w.mailbox.Close() })
-	w.kafka, err = kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(3, "msg", "schd"))
+	w.kafka, err = rig.OpenBroker(3)
 	require.NoError(t, err)
 	t.Cleanup(w.kafka.Close)
 
-	pg, err := pgxpool.ParseConfig(w.pgDSN)
-	require.NoError(t, err)
-	w.viaPG = newProxy(t, fmt.Sprintf("%s:%d", pg.ConnConfig.Host, pg.ConnConfig.Port))
-	mb, err := mysql.ParseDSN(w.mailboxDSN)
-	require.NoError(t, err)
-	w.viaMailbox = newProxy(t, mb.Addr)
-	mb.Addr = w.viaMailbox.addr
-	w.base = []string{
-		"MSGX_PG_DSN=" + strings.Replace(w.pgDSN, fmt.Sprintf("%s:%d", pg.ConnConfig.Host, pg.ConnConfig.Port), w.viaPG.addr, 1),
-		"MSGX_MAILBOX_DSN=" + mb.FormatDSN(),
-		"MSGX_KAFKA_BROKERS=" + strings.Join(w.kafka.ListenAddrs(), ","),
+	var through []string
+	w.viaPG, w.viaMailbox, through = w.doors(t, nil)
+	w.viaPG.Watch(w.ear.hear)
+	w.viaMailbox.Watch(w.ear.hear)
+	w.base = append(through,
+		"MSGX_KAFKA_BROKERS="+strings.Join(w.kafka.ListenAddrs(), ","),
 		"MSGX_HTTP_ADDR=127.0.0.1:0",
 		"MSGX_SCHD_FLUSH_PERIOD=200ms",
 		"MSGX_PIPELINE_CUTOVER_WATERMARK=zero",
-	}
+	)
 	return w
+}
+
+// doors are a way of one's own to the two servers, and the settings that lead a pod through it; change, unless nil, edits the
+// mailbox's DSN first.
+func (w *world) doors(t *testing.T, change func(*mysql.Config)) (pg, mailbox door, env []string) {
+	t.Helper()
+	dsn, err := mysql.ParseDSN(w.mailboxDSN)
+	require.NoError(t, err)
+	if change != nil {
+		change(dsn)
+	}
+	doors, err := rig.OpenDoors(t.Context(), w.pgDSN, dsn.FormatDSN())
+	require.NoError(t, err)
+	t.Cleanup(doors.Close)
+	return door{doors.PG}, door{doors.Mailbox}, doors.Env()
+}
+
+// ear hears what pods say to the servers.
+type ear struct {
+	// queries counts the statements that MySQL clients send.
+	queries atomic.Int64
+	// loseCommits makes the answer to each nth COMMIT of a PostgreSQL client get lost: it is carried out, and the client sees
+	// its connection end. 0: none. lost counts them.
+	loseCommits, commits, lost atomic.Int64
+}
+
+// hear is rig.Proxy's.
+func (e *ear) hear(b []byte) (lose bool) {
+	const comQuery = 3
+	if len(b) > 4 && b[3] == 0 && b[4] == comQuery {
+		e.queries.Add(1)
+	}
+	nth := e.loseCommits.Load()
+	if nth == 0 || !bytes.Contains(b, []byte("Q\x00\x00\x00\x0bcommit\x00")) || e.commits.Add(1)%nth != 0 {
+		return false
+	}
+	e.lost.Add(1)
+	return true
+}
+
+// door is the way of all pods to one server.
+type door struct{ *rig.Proxy }
+
+// set cuts everything that runs through and lets nothing new in, or lets it in again.
+func (d door) set(cut bool) { d.Cut(cut) }
+
+// freeze keeps connections open and lets nothing through, until thaw is called; it ends with the test at the latest.
+func (d door) freeze(t *testing.T) (thaw func()) {
+	t.Helper()
+	thaw = d.Freeze()
+	t.Cleanup(thaw)
+	return thaw
 }
 
 // pod is one running process.
 type pod struct {
-	t    *testing.T
-	name string
-	cmd  *exec.Cmd
-	log  *buffer
-	done chan struct{}
-	err  error // of Wait, once done is closed
+	t   *testing.T
+	log *rig.Log
+	*rig.Pod
 }
 
 // start runs serve with more configuration over the world's.
@@ -124,49 +174,28 @@ func (w *world) start(t *testing.T, name string, env ...string) *pod {
 
 func (w *world) command(t *testing.T, name string, args []string, env ...string) *pod {
 	t.Helper()
-	p := &pod{t: t, name: name, cmd: exec.CommandContext(t.Context(), build(t), args...), log: &buffer{}, done: make(chan struct{})}
-	p.cmd.Env = append(append(os.Environ(), w.base...), env...)
-	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
-	require.NoError(t, p.cmd.Start())
-	go func() { p.err = p.cmd.Wait(); close(p.done) }()
+	running, err := rig.Start(t.Context(), name, build(t), args, slices.Concat(w.base, env))
+	require.NoError(t, err)
 	t.Cleanup(func() {
-		p.kill()
+		running.Kill()
 		if t.Failed() {
-			t.Logf("---- log of pod %s\n%s", name, p.log.tail(200))
+			t.Logf("---- log of pod %s\n%s", name, running.Log.Tail(200))
 		}
 	})
-	return p
+	return &pod{t, running.Log, running}
 }
 
 // kill is kill -9, and waits for the end.
-func (p *pod) kill() { _ = p.cmd.Process.Kill(); <-p.done }
+func (p *pod) kill() { p.Kill() }
 
-func (p *pod) signal(s syscall.Signal) { p.t.Helper(); require.NoError(p.t, p.cmd.Process.Signal(s)) }
+func (p *pod) signal(s syscall.Signal) { p.t.Helper(); require.NoError(p.t, p.Signal(s)) }
 
 // exit waits for the process to end by itself and gives its code.
 func (p *pod) exit(within time.Duration) int {
 	p.t.Helper()
-	select {
-	case <-p.done:
-	case <-time.After(within):
-		require.FailNow(p.t, "pod "+p.name+" did not end")
-	}
-	return p.cmd.ProcessState.ExitCode()
-}
-
-// buffer keeps what a process wrote.
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) { b.mu.Lock(); defer b.mu.Unlock(); return b.b.Write(p) }
-
-func (b *buffer) String() string { b.mu.Lock(); defer b.mu.Unlock(); return b.b.String() }
-
-func (b *buffer) tail(lines int) string {
-	all := strings.Split(b.String(), "\n")
-	return strings.Join(all[max(0, len(all)-lines):], "\n")
+	code, err := p.Exit(within)
+	require.NoError(p.t, err)
+	return code
 }
 
 // put writes a message into the mailbox and gives its id.
@@ -262,123 +291,20 @@ func eventually(t *testing.T, within time.Duration, ask func() error) {
 // read gives all records of a topic so far, partition by partition in order.
 func (w *world) read(t *testing.T, topic string) []*kgo.Record {
 	t.Helper()
-	client, err := kgo.NewClient(kgo.SeedBrokers(w.kafka.ListenAddrs()...), kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	all, err := w.kafka.Read(t.Context(), topic)
 	require.NoError(t, err)
-	defer client.Close()
-	var all []*kgo.Record
-	for {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		fetches := client.PollFetches(ctx)
-		cancel()
-		if fetches.Empty() || errors.Is(fetches.Err(), context.DeadlineExceeded) {
-			return all
-		}
-		all = append(all, fetches.Records()...)
-	}
+	return all
 }
 
-func header(r *kgo.Record, key string) string {
-	for _, h := range r.Headers {
-		if h.Key == key {
-			return string(h.Value)
-		}
-	}
-	return ""
-}
+func header(r *kgo.Record, key string) string { return rig.Header(r, key) }
 
-// proxy passes TCP through until it is cut.
-type proxy struct {
-	addr   string
-	target string
-
-	frozen sync.RWMutex // held for reading while passing a piece on, for writing while nothing goes through
-
-	mu    sync.Mutex
-	cut   bool
-	conns map[net.Conn]struct{}
-}
-
-func newProxy(t *testing.T, target string) *proxy {
+// freePort finds a port that nobody listens on.
+func freePort(t *testing.T) int {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	p := &proxy{addr: l.Addr().String(), target: target, conns: map[net.Conn]struct{}{}}
-	t.Cleanup(func() { _ = l.Close(); p.set(true) })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go p.pass(t.Context(), c)
-		}
-	}()
-	return p
-}
-
-// freeze keeps connections open and lets nothing through, until thaw is called; it ends with the test at the latest.
-func (p *proxy) freeze(t *testing.T) (thaw func()) {
-	t.Helper()
-	p.frozen.Lock()
-	thaw = sync.OnceFunc(p.frozen.Unlock)
-	t.Cleanup(thaw)
-	return thaw
-}
-
-// set cuts everything that runs through and lets nothing new in, or lets it in again.
-func (p *proxy) set(cut bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.cut = cut
-	if cut {
-		for c := range p.conns {
-			_ = c.Close()
-		}
-	}
-}
-
-func (p *proxy) enter(c net.Conn) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.cut {
-		return false
-	}
-	p.conns[c] = struct{}{}
-	return true
-}
-
-func (p *proxy) pass(ctx context.Context, c net.Conn) {
-	defer func() { _ = c.Close() }()
-	out, err := (&net.Dialer{}).DialContext(ctx, "tcp", p.target)
-	if err != nil {
-		return
-	}
-	defer func() { _ = out.Close() }()
-	if !p.enter(c) || !p.enter(out) {
-		return
-	}
-	done := make(chan struct{}, 2)
-	for _, way := range [][2]net.Conn{{c, out}, {out, c}} {
-		go func() {
-			defer func() { done <- struct{}{} }()
-			buf := make([]byte, 32<<10)
-			for {
-				n, err := way[0].Read(buf)
-				if n > 0 {
-					p.frozen.RLock()
-					_, err := way[1].Write(buf[:n])
-					p.frozen.RUnlock()
-					if err != nil {
-						return
-					}
-				}
-				if err != nil {
-					return
-				}
-			}
-		}()
-	}
-	<-done
+	defer func() { _ = l.Close() }()
+	return l.Addr().(*net.TCPAddr).Port
 }
 
 // get asks a pod by HTTP.
@@ -393,4 +319,83 @@ func get(t *testing.T, url string) (int, string) {
 	_, err = b.ReadFrom(resp.Body)
 	require.NoError(t, err)
 	return resp.StatusCode, b.String()
+}
+
+// operator is who may give orders to pods started with asOperator.
+const operatorToken = "systemtest-operator"
+
+// asOperator is the setting that lets operatorToken in.
+func asOperator(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "tokens")
+	require.NoError(t, os.WriteFile(file, []byte(operatorToken+" olga operator\n"), 0o600))
+	return "MSGX_HTTP_TOKENS_FILE=" + file
+}
+
+// order gives a pod an operator's order.
+func order(t *testing.T, url, body string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
+	require.NoError(t, err)
+	req.Header.Set("Authorization", "Bearer "+operatorToken)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	defer func() { _ = resp.Body.Close() }()
+	answer, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	return resp.StatusCode, string(answer)
+}
+
+// traffic writes changes of ten flights, from FLID 1 on, until it is stopped; stop gives how many messages were written, with
+// the schedule that makes the flights.
+func (w *world) traffic(t *testing.T, pause time.Duration) (stop func() int) {
+	t.Helper()
+	w.put(t, schedule(1, 1, flights))
+	return w.changes(t, pause)
+}
+
+// changes is traffic on flights that are there already.
+func (w *world) changes(t *testing.T, pause time.Duration) (stop func() int) {
+	t.Helper()
+	quit, written := make(chan struct{}), make(chan int, 1)
+	go func() {
+		tick := time.NewTicker(pause)
+		defer tick.Stop()
+		n := 0
+		defer func() { written <- n + 1 }()
+		for {
+			select {
+			case <-quit:
+				return
+			case <-tick.C:
+			}
+			_, err := w.mailbox.ExecContext(context.WithoutCancel(t.Context()),
+				"INSERT INTO cminmsgs (CMINMSGS_CLOB_MSG, CMINMSGS_DATE_RECEIVED, CMINMSGS_STATUS) VALUES (?, UTC_TIMESTAMP() + INTERVAL 8 HOUR, 'VALID')",
+				flop(2+n, 1+n%flights, "STND", strconv.Itoa(n)))
+			if err != nil {
+				t.Errorf("write traffic: %v", err)
+				return
+			}
+			n++
+		}
+	}()
+	stop = sync.OnceValue(func() int { close(quit); return <-written })
+	t.Cleanup(func() { stop() })
+	return stop
+}
+
+// flights is how many flights traffic changes.
+const flights = 10
+
+// requireExact checks what n messages of traffic must have led to: each succeeded, each is one step of its flight's version
+// and one event, all in order, nothing twice.
+func (w *world) requireExact(t *testing.T, n int) {
+	t.Helper()
+	require.Equal(t, map[string]int{"SUCCEEDED": n}, w.states(t))
+	require.Equal(t, int64(flights+n-1), w.number(t, "SELECT sum(state_version) FROM flight_schd"), "each message is one version step")
+	require.Equal(t, int64(flights+n-1), w.number(t, "SELECT count(DISTINCT (flid, state_version)) FROM msg_event WHERE target = 'KAFKA:msg'"))
+	require.Equal(t, int64(flights+n-1), w.number(t, "SELECT count(*) FROM msg_event WHERE target = 'KAFKA:msg'"), "one event each")
+	require.Zero(t, w.number(t, "SELECT count(*) FROM msg_event WHERE state = 'DEAD' OR attempts > 0"))
+	w.requireInOrder(t, "msg", flights+n-1)
 }
