@@ -91,9 +91,12 @@ func (SendRequest) InsertOpts() river.InsertOpts { return drainOpts(RoleRequest)
 // maxAttempts lets a wake-up come back through long outages; truth is in the tables, so being discarded loses nothing either.
 const maxAttempts = 1000
 
-func drainOpts(r Role) river.InsertOpts {
+func drainOpts(r Role) river.InsertOpts { return openOnce(string(r)) }
+
+// openOnce: of the same arguments one job that is not over, whatever it is doing.
+func openOnce(queue string) river.InsertOpts {
 	return river.InsertOpts{
-		Queue:       string(r),
+		Queue:       queue,
 		MaxAttempts: maxAttempts,
 		UniqueOpts: river.UniqueOpts{
 			ByArgs: true,
@@ -123,3 +126,22 @@ func For(r Role, w Wake) river.JobArgs {
 	}
 	panic("jobs: no such role: " + string(r)) // a programming error: roles are a closed set
 }
+
+// QueueMaintenance is River's queue of the work that is done by the clock; no lease goes with it.
+const QueueMaintenance = "maintenance"
+
+// Tick asks which periodic work is due; the answer is in periodic_run, not in any leader's memory (K03).
+type Tick struct{}
+
+// Maintain does one piece of periodic work, by the clock or because an operator asked for it.
+type Maintain struct {
+	Task string `json:"task"`
+}
+
+// The kinds, as stored in river_job; never renamed without an alias.
+func (Tick) Kind() string     { return "maintenance_tick" }
+func (Maintain) Kind() string { return "maintain" }
+
+// Insert options: one open tick, one open run of each task.
+func (Tick) InsertOpts() river.InsertOpts     { return openOnce(QueueMaintenance) }
+func (Maintain) InsertOpts() river.InsertOpts { return openOnce(QueueMaintenance) }

@@ -257,8 +257,11 @@ CREATE TABLE public.inbox_cursor (
     stopped_at timestamp with time zone,
     last_polled_at timestamp with time zone,
     updated_at timestamp with time zone NOT NULL,
+    mailbox text,
+    mode text,
     CONSTRAINT inbox_cursor_committed_up_to_check CHECK ((committed_up_to >= 0)),
-    CONSTRAINT inbox_cursor_id_step_check CHECK ((id_step > 0))
+    CONSTRAINT inbox_cursor_id_step_check CHECK ((id_step > 0)),
+    CONSTRAINT inbox_cursor_mode_check CHECK ((mode = ANY (ARRAY['live'::text, 'shadow'::text])))
 );
 
 CREATE TABLE public.inbox_hole (
@@ -373,6 +376,16 @@ ALTER TABLE public.ops_audit ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     NO MINVALUE
     NO MAXVALUE
     CACHE 1
+);
+
+CREATE TABLE public.periodic_run (
+    name text NOT NULL,
+    due_up_to timestamp with time zone NOT NULL,
+    job_id bigint,
+    started_at timestamp with time zone,
+    finished_at timestamp with time zone,
+    error text,
+    report jsonb DEFAULT '{}'::jsonb NOT NULL
 );
 
 CREATE TABLE public.pipeline_lease (
@@ -641,6 +654,9 @@ ALTER TABLE ONLY public.msg_raw
 ALTER TABLE ONLY public.ops_audit
     ADD CONSTRAINT ops_audit_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY public.periodic_run
+    ADD CONSTRAINT periodic_run_pkey PRIMARY KEY (name);
+
 ALTER TABLE ONLY public.pipeline_lease
     ADD CONSTRAINT pipeline_lease_pkey PRIMARY KEY (lane, role);
 
@@ -679,7 +695,15 @@ CREATE INDEX flight_schd_maid_idx ON public.flight_schd USING btree (maid) WHERE
 
 CREATE INDEX flight_schd_operation_day_idx ON public.flight_schd USING btree (operation_day, sodt, flid);
 
+CREATE INDEX msg_event_created_at_idx ON public.msg_event USING btree (created_at, event_id);
+
 CREATE INDEX msg_event_dead_idx ON public.msg_event USING btree (target, event_id) WHERE (state = 'DEAD'::text);
+
+CREATE INDEX msg_event_flid_idx ON public.msg_event USING btree (flid, event_id);
+
+CREATE INDEX msg_event_hst_created_at_idx ON public.msg_event_hst USING btree (created_at, event_id);
+
+CREATE INDEX msg_event_hst_flid_idx ON public.msg_event_hst USING btree (flid, event_id);
 
 CREATE INDEX msg_event_hst_msg_id_idx ON public.msg_event_hst USING btree (generation, msg_id);
 
@@ -698,6 +722,18 @@ CREATE INDEX proc_state_backfill_abandoned_idx ON public.proc_state USING btree 
 CREATE INDEX proc_state_backfill_due_idx ON public.proc_state USING btree (backfill_attempts, msg_id) WHERE ((backfill_next_at IS NOT NULL) AND (backfill_abandoned_at IS NULL));
 
 CREATE INDEX proc_state_dead_idx ON public.proc_state USING btree (msg_id) WHERE (state = 'DEAD'::text);
+
+CREATE INDEX proc_state_error_class_idx ON public.proc_state USING btree (error_class, msg_id) WHERE (error_class IS NOT NULL);
+
+CREATE INDEX proc_state_hst_error_class_idx ON public.proc_state_hst USING btree (error_class, generation, msg_id) WHERE (error_class IS NOT NULL);
+
+CREATE INDEX proc_state_hst_received_idx ON public.proc_state_hst USING btree (COALESCE(received_at, created_at), generation, msg_id);
+
+CREATE INDEX proc_state_hst_state_idx ON public.proc_state_hst USING btree (state, generation, msg_id) WHERE (state <> 'SUCCEEDED'::text);
+
+CREATE INDEX proc_state_received_idx ON public.proc_state USING btree (COALESCE(received_at, created_at), msg_id);
+
+CREATE INDEX proc_state_skipped_idx ON public.proc_state USING btree (msg_id) WHERE (state = 'SKIPPED'::text);
 
 CREATE INDEX proc_state_unfinished_idx ON public.proc_state USING btree (msg_id) WHERE (state = ANY (ARRAY['PENDING'::text, 'FAILED'::text]));
 

@@ -20,6 +20,7 @@ import (
 	"msgexchange/jobs"
 	"msgexchange/jobs/fault"
 	"msgexchange/workers/drain"
+	"msgexchange/workers/maintenance"
 )
 
 // Client is River's client over our pool.
@@ -34,9 +35,12 @@ type Deps struct {
 	// Work has every role: also those this pod does not work, for its watcher watches them all.
 	Work  map[jobs.Role]drain.Role
 	Roles []jobs.Role // the roles this pod works; none: it only watches
-	Drain drain.Config
-	Grace time.Duration // from the stop signal to the hard end of running jobs
-	Log   *slog.Logger
+	// Keeper knows the work that the clock asks for. Every pod that may lead has one; Maintain says that this pod does it too.
+	Keeper   *maintenance.Keeper
+	Maintain bool
+	Drain    drain.Config
+	Grace    time.Duration // from the stop signal to the hard end of running jobs
+	Log      *slog.Logger
 }
 
 // Pod runs roles until it is told to stop.
@@ -68,11 +72,15 @@ func New(d Deps) (*Pod, error) {
 	for _, r := range d.Roles {
 		queues[string(r)] = river.QueueConfig{MaxWorkers: slotsPerRole}
 	}
+	if d.Maintain {
+		queues[jobs.QueueMaintenance] = river.QueueConfig{MaxWorkers: slotsPerRole}
+	}
 	config := &river.Config{
 		ID:                          d.Name,
 		Logger:                      slog.New(quiet{d.Log.Handler()}),
 		Queues:                      queues,
 		Workers:                     p.workers(),
+		PeriodicJobs:                d.Keeper.Periodic(),
 		FetchCooldown:               fetchCooldown,
 		FetchPollInterval:           fetchPoll,
 		FetchOnlyKnownKinds:         true,
@@ -80,7 +88,7 @@ func New(d Deps) (*Pod, error) {
 		CompletedJobRetentionPeriod: keepCompleted,
 	}
 	if len(queues) == 0 {
-		config.Queues, config.Workers = nil, nil
+		config.Queues, config.Workers, config.PeriodicJobs = nil, nil, nil
 	}
 	client, err := river.NewClient(riverpgxv5.New(d.Pool), config)
 	if err != nil {
@@ -101,9 +109,13 @@ func (p *Pod) workers() *river.Workers {
 	river.AddWorker(w, drain.NewWorker[jobs.DeliverMsg](p.drain(jobs.RoleMsg), p.deps.Name))
 	river.AddWorker(w, drain.NewWorker[jobs.FlushSchd](p.drain(jobs.RoleSchd), p.deps.Name))
 	river.AddWorker(w, drain.NewWorker[jobs.Backfill](p.drain(jobs.RoleBackfill), p.deps.Name))
+	p.deps.Keeper.Register(w)
 	river.AddWorker(w, drain.NewWorker[jobs.SendRequest](p.drain(jobs.RoleRequest), p.deps.Name))
 	return w
 }
+
+// works says that River runs in this pod; one that only watches never leads.
+func (p *Pod) works() bool { return len(p.deps.Roles) > 0 || p.deps.Maintain }
 
 func (p *Pod) drain(r jobs.Role) *drain.Drain {
 	return &drain.Drain{
@@ -118,7 +130,7 @@ func (p *Pod) Run(ctx context.Context) error {
 	}
 	working, stopWorking := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWorking()
-	if len(p.deps.Roles) > 0 {
+	if p.works() {
 		if err := p.client.Start(working); err != nil {
 			return fmt.Errorf("start River: %w", err)
 		}
@@ -139,13 +151,18 @@ func (p *Pod) begin(ctx context.Context) error {
 	if err := lease.Ensure(ctx, p.deps.Pool, p.deps.Lane, jobs.AllRoles()); err != nil {
 		return err
 	}
+	if p.deps.Maintain {
+		if err := p.deps.Keeper.Begin(ctx); err != nil {
+			return err
+		}
+	}
 	return db.InTx(ctx, p.deps.Pool, func(tx pgx.Tx) error { return p.deps.Waker.Wake(ctx, tx, jobs.AllRoles()...) })
 }
 
 // end tells the drains to hand over and waits for them.
 func (p *Pod) end(ctx context.Context) error {
 	close(p.stopping)
-	if len(p.deps.Roles) == 0 {
+	if !p.works() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.deps.Grace)

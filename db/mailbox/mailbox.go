@@ -28,6 +28,8 @@ type Config struct {
 	TableIn, TableOut string
 	// MaxTextBytes is the largest text that is loaded; larger ones are only told. 0: 10 MiB.
 	MaxTextBytes int
+	// Recognise is asked once the server answers, before anything is done with it. nil: every mailbox will do.
+	Recognise Recognise
 }
 
 // The mailbox's own names, and the largest message there may be (dictionary 1, 4).
@@ -55,7 +57,9 @@ type Mailbox struct {
 	zone    *time.Location
 	names   names
 	maxText int
-	noSkip  atomic.Bool // the server knows no SKIP LOCKED
+
+	recognise Recognise
+	noSkip    atomic.Bool // the server knows no SKIP LOCKED
 }
 
 // Open prepares the pool; it connects when first used, so that a process starts while the mailbox is away.
@@ -74,7 +78,7 @@ func Open(c Config) (*Mailbox, error) {
 	db.SetConnMaxLifetime(connLifetime)
 	db.SetConnMaxIdleTime(connIdleTime)
 	return &Mailbox{
-		db: db, zone: c.Zone, maxText: cmp.Or(c.MaxTextBytes, maxTextBytes),
+		db: db, zone: c.Zone, recognise: c.Recognise, maxText: cmp.Or(c.MaxTextBytes, maxTextBytes),
 		names: names{in: cmp.Or(c.TableIn, tableIn), out: cmp.Or(c.TableOut, tableOut)},
 	}, nil
 }

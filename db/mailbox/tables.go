@@ -48,6 +48,9 @@ func (m *Mailbox) tables(ctx context.Context) (tables, error) {
 		return tables{}, fault.New(fault.Outage, "mailbox: find tables", "there is no table %s or no table %s, or no right to see it", m.names.in, m.names.out)
 	}
 	t = tables{in: "`" + t.in + "`", out: "`" + t.out + "`"}
+	if err := m.recognised(ctx, t); err != nil {
+		return tables{}, err
+	}
 	m.names.found = &t
 	return t, nil
 }
@@ -76,4 +79,10 @@ func (m *Mailbox) in(ctx context.Context, statement string) (string, error) {
 func (m *Mailbox) TableIn(ctx context.Context) (string, error) {
 	t, err := m.tables(ctx)
 	return strings.Trim(t.in, "`"), err
+}
+
+// TableOut gives the name of COUTMSGS as the server spells it.
+func (m *Mailbox) TableOut(ctx context.Context) (string, error) {
+	t, err := m.tables(ctx)
+	return strings.Trim(t.out, "`"), err
 }

@@ -35,6 +35,16 @@ type OpsAudit struct {
 	Result json.RawMessage
 }
 
+type PeriodicRun struct {
+	Name       string
+	DueUpTo    time.Time
+	JobID      *int64
+	StartedAt  *time.Time
+	FinishedAt *time.Time
+	Error      *string
+	Report     json.RawMessage
+}
+
 type PipelineLease struct {
 	Lane        string
 	Role        string

@@ -33,6 +33,7 @@ import (
 	"msgexchange/workers/drain"
 	"msgexchange/workers/head"
 	"msgexchange/workers/kafka"
+	"msgexchange/workers/maintenance"
 	"msgexchange/workers/poll"
 	"msgexchange/workers/request"
 )
@@ -53,6 +54,8 @@ type node struct {
 	schd    *kafka.Producer
 	waker   *drain.Waker
 	roles   map[jobs.Role]drain.Role
+	jobs    *workers.Client // inserts only
+	keeper  *maintenance.Keeper
 	desk    *request.Desk
 
 	closers []func()
@@ -61,7 +64,7 @@ type node struct {
 // assemble connects to our own PostgreSQL, which must be there and current, and prepares the rest, which may come later.
 func assemble(ctx context.Context, cfg config.Config, build observe.Build, log *slog.Logger) (*node, error) {
 	n := &node{name: newPodName(), config: cfg, build: build, log: log, metrics: observe.NewRegistry(build)}
-	for _, open := range []func(context.Context) error{n.openZone, n.openPostgres, n.openMailbox, n.openKafka, n.makeRoles} {
+	for _, open := range []func(context.Context) error{n.openZone, n.openPostgres, n.openMailbox, n.openKafka, n.preflight, n.makeRoles, n.makeKeeper} {
 		if err := open(ctx); err != nil {
 			n.close()
 			return nil, err
@@ -104,39 +107,23 @@ func (n *node) openPostgres(ctx context.Context) error {
 	if !ok {
 		return fmt.Errorf("the schema is not current: %s: run migrate up", detail)
 	}
-	inserter, err := workers.NewInserter(pool, n.log)
-	if err != nil {
+	if err := laneOf(n.config, pool, n.log).ClaimMode(ctx); err != nil {
 		return err
 	}
-	n.waker = drain.NewWaker(n.config.Lane, inserter)
+	if n.jobs, err = workers.NewInserter(pool, n.log); err != nil {
+		return err
+	}
+	n.waker = drain.NewWaker(n.config.Lane, n.jobs)
 	return nil
 }
 
-func (n *node) openMailbox(ctx context.Context) error {
-	c := n.config.Mailbox
-	zone, err := time.LoadLocation(c.Zone)
-	if err != nil {
-		return fmt.Errorf("mailbox.zone: %w", err)
-	}
-	n.mailbox, err = mailbox.Open(mailbox.Config{DSN: c.DSN, Zone: zone, TableIn: c.TableIn, TableOut: c.TableOut})
-	if err != nil {
+func (n *node) openMailbox(context.Context) error {
+	var err error
+	if n.mailbox, err = openMailbox(n.config.Mailbox, laneOf(n.config, n.pool, n.log).Recognise); err != nil {
 		return err
 	}
 	n.closers = append(n.closers, func() { _ = n.mailbox.Close() })
 	n.metrics.MustRegister(collectors.NewDBStatsCollector(n.mailbox.DB(), "mailbox"))
-	return n.mayProbe(ctx)
-}
-
-// mayProbe refuses a start whose hole-probe could never give evidence (design §4). A mailbox that is away is no reason.
-func (n *node) mayProbe(ctx context.Context) error {
-	if !n.config.Pipeline.HoleProbe {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	if _, _, err := n.mailbox.OldestTransaction(ctx); errors.Is(err, mailbox.ErrNoProcessRight) {
-		return fmt.Errorf("pipeline.hole-probe: %w", err)
-	}
 	return nil
 }
 
@@ -151,13 +138,16 @@ func (n *node) openKafka(context.Context) error {
 			return err
 		}
 		*t.into = p
-		n.closers = append(n.closers, func() {
-			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-			defer cancel()
-			_ = p.Close(ctx)
-		})
+		n.closers = append(n.closers, func() { closeProducer(p) })
 	}
 	return nil
+}
+
+// closeProducer does not wait for brokers that hang.
+func closeProducer(p *kafka.Producer) {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	_ = p.Close(ctx)
 }
 
 // makeRoles puts the roles together. All of them, whatever this pod works: its watcher asks each what is pending.
@@ -227,9 +217,9 @@ func (n *node) backfiller() *backfill.Backfill {
 func (n *node) live() bool { return n.config.Mode == config.Live }
 
 // pod makes the part that works.
-func (n *node) pod(roles []jobs.Role) (*workers.Pod, error) {
+func (n *node) pod(roles []jobs.Role, maintain bool) (*workers.Pod, error) {
 	return workers.New(workers.Deps{
-		Name: n.name, Lane: n.config.Lane, Pool: n.pool, Waker: n.waker, Work: n.roles, Roles: roles,
+		Name: n.name, Lane: n.config.Lane, Pool: n.pool, Waker: n.waker, Work: n.roles, Roles: roles, Keeper: n.keeper, Maintain: maintain,
 		Drain: drain.Defaults(), Grace: softGrace(n.config.ShutdownGrace), Log: n.log,
 	})
 }
@@ -263,8 +253,15 @@ func newPodName() string {
 	return fmt.Sprintf("%s-%d-%s", host, os.Getpid(), strings.ToLower(rand.Text()[:6]))
 }
 
-// parseRoles turns the names of the command line into the roles to work and whether to serve HTTP.
-func parseRoles(names []string) (roles []jobs.Role, serveHTTP bool, err error) {
+// duties are what a process does.
+type duties struct {
+	roles    []jobs.Role
+	http     bool
+	maintain bool // the work that the clock asks for
+}
+
+// parseRoles turns the names of the command line into duties.
+func parseRoles(names []string) (d duties, err error) {
 	byName := map[string][]jobs.Role{
 		"all": jobs.AllRoles(), "http": nil, "poll": {jobs.RolePoll}, "head": {jobs.RoleHead}, "deliver": {jobs.RoleMsg, jobs.RoleSchd},
 		"backfill": {jobs.RoleBackfill}, "request": {jobs.RoleRequest}, "maintenance": nil,
@@ -275,12 +272,13 @@ func parseRoles(names []string) (roles []jobs.Role, serveHTTP bool, err error) {
 		if !known {
 			errs = append(errs, fmt.Errorf("--roles: there is no role %q", name))
 		}
-		serveHTTP = serveHTTP || name == "all" || name == "http"
+		d.http = d.http || name == "all" || name == "http"
+		d.maintain = d.maintain || name == "all" || name == "maintenance"
 		for _, r := range more {
-			if !slices.Contains(roles, r) {
-				roles = append(roles, r)
+			if !slices.Contains(d.roles, r) {
+				d.roles = append(d.roles, r)
 			}
 		}
 	}
-	return roles, serveHTTP, errors.Join(errs...)
+	return d, errors.Join(errs...)
 }

@@ -39,6 +39,7 @@ type commands struct {
 	Migrate  migrate  `cmd:"" help:"Bring the database's schema up to date, or show where it stands."`
 	Demo     demo     `cmd:"" help:"Run the whole system on this machine, with everything it needs."`
 	Simulate simulate `cmd:"" help:"Write realistic messages into the mailbox."`
+	Doctor   examine  `cmd:"" help:"Check every dependency and right; say what to do about what is wrong."`
 	Decode   decode   `cmd:"" help:"Decode a message and print it as JSON."`
 	Version  version  `cmd:"" help:"Print version, commit and Go."`
 }

@@ -60,6 +60,7 @@ func TestEveryCommandExplainsItself(t *testing.T) {
 		"migrate status": "Changes nothing",
 		"demo":           "Needs no configuration",
 		"simulate":       "Needs mailbox.dsn",
+		"doctor":         "configuration of serve",
 		"decode":         "Needs nothing",
 		"version":        "version",
 	} {

@@ -19,7 +19,7 @@ func (d demo) Run(ctx context.Context, p *Process) error {
 		Duration: d.Duration, Rate: d.Rate, Flights: d.Flights, Seed: d.Seed, JSON: d.JSON,
 		Out: p.Stdout, Err: p.Stderr, Terminal: isTerminal(p.Stderr),
 		Serve: func(ctx context.Context, cfg config.Config, l net.Listener, log *slog.Logger) error {
-			return runNode(ctx, running{config: cfg, build: observe.NewBuild(p.Version, p.Commit), log: log, roles: jobs.AllRoles(), listener: l})
+			return runNode(ctx, running{config: cfg, build: observe.NewBuild(p.Version, p.Commit), log: log, duties: duties{roles: jobs.AllRoles(), maintain: true}, listener: l})
 		},
 	})
 }

@@ -32,7 +32,7 @@ SIGTERM or SIGINT finishes what is in hand and ends with 0 within shutdown-grace
 
 // Run works until ctx ends, or until idle when asked to.
 func (s serve) Run(ctx context.Context, p *Process) error {
-	roles, serveHTTP, err := parseRoles(s.Roles)
+	does, err := parseRoles(s.Roles)
 	if err != nil {
 		return &exitError{code: exitUsage, err: err}
 	}
@@ -44,28 +44,23 @@ func (s serve) Run(ctx context.Context, p *Process) error {
 		return err
 	}
 	log := logger(p, cfg)
-	for _, name := range s.Roles {
-		if name == "maintenance" {
-			log.WarnContext(ctx, "role has no work in this version", "role", name)
-		}
-	}
 	var ln net.Listener
-	if serveHTTP {
+	if does.http {
 		if ln, err = (&net.ListenConfig{}).Listen(ctx, "tcp", cfg.HTTP.Addr); err != nil {
 			return fmt.Errorf("http.addr: %w", err)
 		}
 	}
 	return runNode(ctx, running{
-		config: cfg, build: observe.NewBuild(p.Version, p.Commit), log: log, roles: roles, listener: ln, untilIdle: s.UntilIdle,
+		config: cfg, build: observe.NewBuild(p.Version, p.Commit), log: log, duties: does, listener: ln, untilIdle: s.UntilIdle,
 	})
 }
 
 // running is one run of a process.
 type running struct {
-	config    config.Config
-	build     observe.Build
-	log       *slog.Logger
-	roles     []jobs.Role
+	config config.Config
+	build  observe.Build
+	log    *slog.Logger
+	duties
 	listener  net.Listener // nil: no HTTP
 	untilIdle time.Duration
 }
@@ -80,7 +75,7 @@ func runNode(ctx context.Context, r running) error {
 		return err
 	}
 	defer n.close()
-	pod, err := n.pod(r.roles)
+	pod, err := n.pod(r.roles, r.maintain)
 	if err != nil {
 		return err
 	}

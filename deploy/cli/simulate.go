@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"msgexchange/db/mailbox"
 	"msgexchange/deploy/simulator"
 )
 
@@ -53,7 +52,7 @@ func (s simulate) Run(ctx context.Context, p *Process) error {
 	if err != nil {
 		return err
 	}
-	box, err := mailbox.Open(mailbox.Config{DSN: cfg.Mailbox.DSN, Zone: zone, TableIn: cfg.Mailbox.TableIn, TableOut: cfg.Mailbox.TableOut})
+	box, err := openMailbox(cfg.Mailbox, nil)
 	if err != nil {
 		return err
 	}

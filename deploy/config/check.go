@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"msgexchange/jobs/schedule"
 )
 
 // A check names the key below its section, so that the loader can put the section in front. It is nil when all is well.
@@ -50,10 +52,10 @@ func zone(name, v string) error {
 	return nil
 }
 
-// schedule checks that v is a cron line of five fields.
-func schedule(name, v string) error {
-	if len(strings.Fields(v)) != 5 {
-		return fmt.Errorf("%s: %q is no cron line of five fields", name, v)
+// cron checks that v is a cron line of five fields that comes some day.
+func cron(name, v string) error {
+	if _, err := schedule.Parse(v); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil
 }

@@ -5,7 +5,9 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -109,11 +111,35 @@ func (c Config) Validate() error {
 		filled("service-name", c.ServiceName),
 		filled("lane", c.Lane),
 		within("shutdown-grace", c.ShutdownGrace, time.Second, 10*time.Minute),
+		c.scheduled(),
 	)
+}
+
+// scheduled finds schedules of lists that nobody could be asked for.
+func (c Config) scheduled() error {
+	var errs []error
+	for name := range c.Refdata.Schedule {
+		list := strings.HasPrefix(name, "RQRD-") && slices.Contains(c.Request.Kinds, name)
+		if _, served := c.AdminAPI.Endpoints[name]; !list && !served {
+			errs = append(errs, fmt.Errorf("refdata.schedule: %q is neither a list in request.kinds nor one in admin-api.endpoints", name))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // Validate finds what is wrong with the settings of logging.
 func (l Log) Validate() error { return oneOf("format", l.Format, "json", "text") }
+
+// unsafe finds settings that are each right and together let a shadow and a live system write over each other.
+func (c Config) unsafe() error {
+	switch prefix := c.Kafka.TopicPrefix; {
+	case c.Mode == Shadow && prefix == "":
+		return errors.New("kafka.topic-prefix: empty in shadow mode, which would write to the live topics")
+	case c.Mode == Live && prefix == shadowPrefix:
+		return fmt.Errorf("kafka.topic-prefix: %q in live mode is the shadow's", prefix)
+	}
+	return nil
+}
 
 // settle fills in what follows from other settings; set tells which keys were given.
 func (c *Config) settle(set func(name string) bool) {

@@ -168,6 +168,18 @@ func TestFileThatCannotBeRead(t *testing.T) {
 	require.ErrorContains(t, err, "yaml")
 }
 
+// A shadow that writes to the live topics, or a live system that writes to the shadow's, is refused whatever else is right.
+func TestUnsafeCombinationsAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, environ := range [][]string{
+		{"MSGX_MODE=shadow", "MSGX_KAFKA_TOPIC_PREFIX="},
+		{"MSGX_MODE=live", "MSGX_KAFKA_TOPIC_PREFIX=shadow."},
+	} {
+		_, err := config.Load(config.Sources{Environ: required(environ...)})
+		require.ErrorContains(t, err, "kafka.topic-prefix: ", environ)
+	}
+}
+
 func TestShadowIsKeptApart(t *testing.T) {
 	t.Parallel()
 	c, err := config.Load(config.Sources{Environ: required("MSGX_MODE=shadow")})

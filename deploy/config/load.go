@@ -40,6 +40,7 @@ func Load(s Sources) (Config, error) {
 	}
 	errs = append(errs, validate(&c, s.Uses))
 	c.settle(tree.Exists)
+	errs = append(errs, c.unsafe())
 	return c, errors.Join(errs...)
 }
 

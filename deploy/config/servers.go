@@ -18,6 +18,8 @@ import (
 type Mailbox struct {
 	// DSN is the connection string in the form of the Go driver: user:password@tcp(host:3306)/database. Required.
 	DSN string `koanf:"dsn" secret:"true"`
+	// Identity allows the lane to move to another mailbox: set it to what the refused start prints. Never needed otherwise.
+	Identity string `koanf:"identity"`
 	// Zone is the time zone in which the mailbox writes its times.
 	Zone string `koanf:"zone"`
 	// TableIn is the table we read, found without regard to case.
@@ -60,7 +62,7 @@ type AdminAPI struct {
 	URL string `koanf:"url"`
 	// Token is sent as its bearer token; empty: none.
 	Token string `koanf:"token" secret:"true"`
-	// Timeout is how long one call may take. 1s … 10m.
+	// Timeout is how long one call may take. 1s … 1m.
 	Timeout time.Duration `koanf:"timeout"`
 	// Schedule is when all lists are asked for, a cron line in operation-day.zone; empty: never by itself. Single lists have
 	// theirs in refdata.schedule.
@@ -88,14 +90,14 @@ func defaultAdminAPI() AdminAPI {
 
 // Validate finds everything wrong with the settings.
 func (a AdminAPI) Validate() error {
-	var cron, address error
+	var when, address error
 	if a.Schedule != "" {
-		cron = schedule("schedule", a.Schedule)
+		when = cron("schedule", a.Schedule)
 	}
 	if u, err := url.Parse(a.URL); a.URL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "") {
 		address = errors.New("url: not of the form https://host/path; secrets belong into admin-api.token") // it may hold one, so it is not shown
 	}
-	errs := []error{address, within("timeout", a.Timeout, time.Second, 10*time.Minute), cron}
+	errs := []error{address, within("timeout", a.Timeout, time.Second, time.Minute), when}
 	for rtype, text := range a.Endpoints {
 		if _, err := refdata.ParseEndpoint(rtype, text); err != nil {
 			errs = append(errs, fmt.Errorf("endpoints: %w", err))

@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"msgexchange/jobs/message"
+	"msgexchange/jobs/sis"
 )
 
 // Request is what we ask the airport's database for; keys under "request.".
@@ -53,23 +56,27 @@ func (r Request) Validate() error {
 		within("timeout-rqfd", r.TimeoutRQFD, time.Second, time.Hour),
 		within("timeout-rqrd", r.TimeoutRQRD, time.Second, time.Hour),
 	}
+	for _, kind := range r.Kinds {
+		errs = append(errs, oneOf("kinds", message.Kind(kind), sis.AllRequests()...))
+	}
 	for kind, timeout := range r.Timeouts {
-		errs = append(errs, within("timeouts."+kind, timeout, time.Second, time.Hour))
+		errs = append(errs, oneOf("timeouts", message.Kind(kind), sis.AllRequests()...), within("timeouts."+kind, timeout, time.Second, time.Hour))
 	}
 	return errors.Join(errs...)
 }
 
 // Refdata is the refresh of reference data; keys under "refdata.".
 type Refdata struct {
-	// Schedule is when each kind is asked for, a cron line in operation-day.zone by kind, as RQRD-SLST=0 2 * * *.
+	// Schedule is when a list is asked for, a cron line in operation-day.zone: of the airport's database by the kind of request, as
+	// RQRD-SLST=0 2 * * *, of the neighbour by the name of its list in admin-api.endpoints.
 	Schedule map[string]string `koanf:"schedule"`
 }
 
 // Validate finds everything wrong with the settings.
 func (r Refdata) Validate() error {
 	var errs []error
-	for kind, cron := range r.Schedule {
-		errs = append(errs, schedule("schedule."+kind, cron))
+	for kind, line := range r.Schedule {
+		errs = append(errs, cron("schedule."+kind, line))
 	}
 	return errors.Join(errs...)
 }
@@ -97,7 +104,7 @@ func defaultArchive() Archive { return Archive{Retention: day, Schedule: "0 3 * 
 
 // Validate finds everything wrong with the settings.
 func (a Archive) Validate() error {
-	return errors.Join(within("retention", a.Retention, day, 7*day), schedule("schedule", a.Schedule))
+	return errors.Join(within("retention", a.Retention, day, 7*day), cron("schedule", a.Schedule))
 }
 
 // History sweeps finished flights out of the live set; keys under "history.".
@@ -117,5 +124,5 @@ func (h History) Validate() error {
 	if h.Retention%day != 0 {
 		return fmt.Errorf("retention: %v is not a whole number of days", h.Retention)
 	}
-	return errors.Join(schedule("schedule", h.Schedule), within("retention", h.Retention, day, 400*day))
+	return errors.Join(cron("schedule", h.Schedule), within("retention", h.Retention, day, 400*day))
 }

@@ -70,6 +70,11 @@ func (t *Tokens) Find(name, secret string) (owner string, role Role, ok bool) {
 	return found.name, found.role, true
 }
 
+// Any says whether some token has the role or a higher one.
+func (t *Tokens) Any(role Role) bool {
+	return slices.ContainsFunc(t.current(), func(c token) bool { return c.role.Includes(role) })
+}
+
 // current reads the file again if it has changed. A file that has gone takes its tokens with it; one that cannot be
 // understood changes nothing, so that a slip of the pen does not lock everybody out.
 func (t *Tokens) current() []token {

@@ -98,11 +98,13 @@ func (requests) Sent(_ context.Context, id int64, _ time.Duration) (int64, bool,
 
 func (requests) Kinds() []message.Kind { return []message.Kind{asking.Schedule} }
 
-// asleep wakes nobody.
+// asleep wakes nobody, and has the task archive.
 type asleep struct{}
 
-func (asleep) Wake(context.Context, pgx.Tx, ...jobs.Role) error { return nil }
-func (asleep) Ring(...jobs.Role)                                {}
+func (asleep) Wake(context.Context, pgx.Tx, ...jobs.Role) error     { return nil }
+func (asleep) Ring(...jobs.Role)                                    {}
+func (asleep) Names() []string                                      { return []string{"archive"} }
+func (asleep) Order(context.Context, pgx.Tx, string) (int64, error) { return 7, nil }
 
 func now() time.Time { return time.Date(2026, 11, 30, 4, 0, 0, 0, time.UTC) }
 
@@ -111,7 +113,7 @@ func serve(t *testing.T, pool *pgxpool.Pool, change func(*server.Config)) http.H
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	st := store.New(time.FixedZone("CST", 8*60*60))
-	api := &ops.API{Pool: pool, Store: st, Now: now, Waker: asleep{}, Lane: lane{}, Asking: ops.Asking{Requests: requests{}, Zone: time.UTC}}
+	api := &ops.API{Pool: pool, Store: st, Now: now, Waker: asleep{}, Keeper: asleep{}, Lane: lane{}, Asking: ops.Asking{Requests: requests{}, Zone: time.UTC}}
 	ready := health.New(now, health.Probe{Name: "postgres", Critical: true})
 	page, err := console.New(console.Deps{Service: "msgexchangeapi", Version: "test", Report: ready.Report, Summary: api.Read, Now: now})
 	require.NoError(t, err)
@@ -145,6 +147,7 @@ func fill(t *testing.T, pool *pgxpool.Pool) {
 			return err
 		}
 		_, err := tx.Exec(t.Context(), `
+			INSERT INTO periodic_run (name, due_up_to, report) VALUES ('archive', now(), '{"counts":{"messages":1}}');
 			INSERT INTO inbox_cursor (lane, updated_at) VALUES ('default', now());
 			INSERT INTO pipeline_lease (lane, role, heartbeat_at) VALUES ('default', 'head', now());
 			INSERT INTO ref_set (rtype, batch_id, source, row_count, refreshed_at) VALUES ('SLST', 3, 'AODB', 2, now()), ('AIRL', 0, NULL, 0, NULL);
@@ -266,6 +269,11 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		{"GET", "/ops/messages/2", inside, "", nil, 404},
 		{"GET", "/ops/events?limit=1", inside, "", nil, 200},
 		{"GET", "/ops/events", inside, "", nil, 200},
+		{"GET", "/ops/maintenance", inside, "", nil, 200},
+		{"POST", "/ops/maintenance/archive", inside, `{"reason":"x"}`, operator, 202},
+		{"POST", "/ops/maintenance/nothing", inside, `{"reason":"x"}`, operator, 404},
+		{"POST", "/ops/maintenance/archive", inside, `{}`, operator, 400},
+		{"POST", "/ops/maintenance/archive", inside, `{"reason":"x"}`, nil, 401},
 		{"GET", "/ops/requests", inside, "", nil, 200},
 		{"GET", "/ops/requests?kind=RQFD-NONE&state=registered&limit=1", inside, "", nil, 200},
 		{"GET", "/ops/requests?state=x", inside, "", nil, 400},

@@ -24,9 +24,12 @@ import (
 type API struct {
 	Pool  *pgxpool.Pool
 	Store *store.Store
-	Waker Waker // for orders only
-	Lane  Reseeder
 	Now   func() time.Time
+
+	// For orders only:
+	Waker  Waker
+	Keeper Keeper
+	Lane   Reseeder
 	// Asking is for orders about requests.
 	Asking Asking
 }

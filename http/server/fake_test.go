@@ -115,20 +115,21 @@ func (p pages) answer(c *gin.Context) error {
 	return nil
 }
 
-func (p pages) All(c *gin.Context) error      { return p.answer(c) }
-func (p pages) Find(c *gin.Context) error     { return p.answer(c) }
-func (p pages) One(c *gin.Context) error      { return p.answer(c) }
-func (p pages) History(c *gin.Context) error  { return p.answer(c) }
-func (p pages) Summary(c *gin.Context) error  { return p.answer(c) }
-func (p pages) Messages(c *gin.Context) error { return p.answer(c) }
-func (p pages) Message(c *gin.Context) error  { return p.answer(c) }
-func (p pages) Events(c *gin.Context) error   { return p.answer(c) }
-func (p pages) Audit(c *gin.Context) error    { return p.answer(c) }
-func (p pages) Requests(c *gin.Context) error { return p.answer(c) }
-func (p pages) Overview(c *gin.Context) error { return p.answer(c) }
-func (p pages) List(c *gin.Context) error     { return p.answer(c) }
-func (p pages) Sync(c *gin.Context) error     { return p.answer(c) }
-func (p pages) Page(c *gin.Context) error     { return p.answer(c) }
+func (p pages) All(c *gin.Context) error         { return p.answer(c) }
+func (p pages) Find(c *gin.Context) error        { return p.answer(c) }
+func (p pages) One(c *gin.Context) error         { return p.answer(c) }
+func (p pages) Summary(c *gin.Context) error     { return p.answer(c) }
+func (p pages) Messages(c *gin.Context) error    { return p.answer(c) }
+func (p pages) Message(c *gin.Context) error     { return p.answer(c) }
+func (p pages) Events(c *gin.Context) error      { return p.answer(c) }
+func (p pages) Audit(c *gin.Context) error       { return p.answer(c) }
+func (p pages) Maintenance(c *gin.Context) error { return p.answer(c) }
+func (p pages) Page(c *gin.Context) error        { return p.answer(c) }
+func (p pages) History(c *gin.Context) error     { return p.answer(c) }
+func (p pages) Requests(c *gin.Context) error    { return p.answer(c) }
+func (p pages) Sync(c *gin.Context) error        { return p.answer(c) }
+func (p pages) Overview(c *gin.Context) error    { return p.answer(c) }
+func (p pages) List(c *gin.Context) error        { return p.answer(c) }
 
 // Orders has one that answers like everything else.
 func (p pages) Orders() map[string]func(*gin.Context) error {

@@ -74,6 +74,7 @@ type Ops interface {
 	Events(c *gin.Context) error
 	Requests(c *gin.Context) error
 	Audit(c *gin.Context) error
+	Maintenance(c *gin.Context) error
 	// Orders are the actions by path, each a POST.
 	Orders() map[string]func(*gin.Context) error
 }

@@ -32,7 +32,7 @@ func FuzzDecide(f *testing.F) {
 		if err != nil {
 			return
 		}
-		w.read(t, "testdata/day.xml", dayID)
+		w.apply(t, "testdata/day.xml", dayID)
 		before := w.states(m)
 		o, err := flight.Decide(w, m, pos(dayID+1), at(1), w.opt)
 		require.Empty(t, cmp.Diff(before, w.states(m)))

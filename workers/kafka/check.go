@@ -8,6 +8,12 @@ import (
 	"github.com/IBM/sarama"
 )
 
+// What Check may find wrong for good: somebody must do something.
+var (
+	ErrTooOld  = errors.New("the broker does not know InitProducerId: it is too old to refuse a repeated batch")
+	ErrNoTopic = errors.New("there is no such topic")
+)
+
 // Check says whether records could be sent now: brokers answer, know idempotent producers, and the topic is there with a
 // leader for every partition. It makes a missing topic if so configured. The error is an outage and names the topic.
 func (p *Producer) Check(ctx context.Context) error {
@@ -45,6 +51,9 @@ func (p *Producer) prepare(l *link) error {
 	err := l.client.RefreshMetadata(p.topic)
 	if errors.Is(err, sarama.ErrUnknownTopicOrPartition) && p.cfg.CreateTopics {
 		err = p.create(l)
+	}
+	if errors.Is(err, sarama.ErrUnknownTopicOrPartition) {
+		return fmt.Errorf("topic %s: %w: %w", p.topic, ErrNoTopic, err)
 	}
 	if err != nil && !errors.Is(err, sarama.ErrLeaderNotAvailable) { // the other partitions may go on
 		return fmt.Errorf("topic %s: %w", p.topic, err)

@@ -158,7 +158,7 @@ func (l *link) checkVersions() error {
 		return fmt.Errorf("api versions of %s: %w", broker.Addr(), err)
 	}
 	if !slices.ContainsFunc(r.ApiKeys, func(k sarama.ApiVersionsResponseKey) bool { return k.ApiKey == apiInitProducerID }) {
-		return fmt.Errorf("broker %s does not know InitProducerId: it is too old to refuse a repeated batch", broker.Addr())
+		return fmt.Errorf("broker %s: %w", broker.Addr(), ErrTooOld)
 	}
 	return nil
 }

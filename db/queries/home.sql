@@ -1,0 +1,22 @@
+-- Which mailbox and which mode a lane belongs to (decision 0012). All served by the primary key of inbox_cursor.
+
+-- name: ClaimMode :one
+-- The first process of a lane settles the mode; every later one is told.
+INSERT INTO inbox_cursor (lane, mode, updated_at) VALUES (@lane, @mode, @now)
+ON CONFLICT (lane) DO UPDATE SET mode = coalesce(inbox_cursor.mode, excluded.mode)
+RETURNING mode;
+
+-- name: LaneHome :one
+SELECT mailbox, mode FROM inbox_cursor WHERE lane = @lane;
+
+-- name: SettleMailbox :execrows
+-- Only over what was read before: of two processes that see different mailboxes one finds out.
+UPDATE inbox_cursor SET mailbox = @mailbox, updated_at = @now
+WHERE lane = @lane AND mailbox IS NOT DISTINCT FROM sqlc.narg(before);
+
+-- name: NewestReceived :many
+-- The newest messages of the lane's ids and when the mailbox says they came. Served by the primary key of proc_state.
+SELECT p.msg_id, p.received_at FROM inbox_cursor c
+JOIN proc_state p ON p.generation = c.generation AND p.msg_id <= c.committed_up_to
+WHERE c.lane = @lane AND p.received_at IS NOT NULL
+ORDER BY p.msg_id DESC LIMIT @max_rows;

@@ -1,0 +1,63 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"msgexchange/db"
+	"msgexchange/db/pgq"
+)
+
+// Home is what a lane belongs to. Empty: nobody has settled it yet.
+type Home struct {
+	Mailbox string // server/schema.table
+	Mode    string // live or shadow
+}
+
+// ClaimMode settles the lane's mode if nobody has, and gives the settled one.
+func (s *Store) ClaimMode(ctx context.Context, q db.Querier, lane, mode string, now time.Time) (settled string, err error) {
+	got, err := s.q.ClaimMode(ctx, q, pgq.ClaimModeParams{Lane: lane, Mode: &mode, Now: now})
+	if err != nil {
+		return "", fmt.Errorf("claim the lane's mode: %w", db.Classify(err))
+	}
+	return *got, nil
+}
+
+// Home reads what the lane belongs to.
+func (s *Store) Home(ctx context.Context, q db.Querier, lane string) (Home, error) {
+	r, err := s.q.LaneHome(ctx, q, lane)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Home{}, nil
+	}
+	if err != nil {
+		return Home{}, fmt.Errorf("read the lane's home: %w", db.Classify(err))
+	}
+	return Home{Mailbox: orEmpty(r.Mailbox), Mode: orEmpty(r.Mode)}, nil
+}
+
+// SettleMailbox replaces the mailbox that was read before, "" for none; ok is false when another process was quicker, or
+// the lane has no row yet.
+func (s *Store) SettleMailbox(ctx context.Context, q db.Querier, lane, before, mailbox string, now time.Time) (ok bool, err error) {
+	n, err := s.q.SettleMailbox(ctx, q, pgq.SettleMailboxParams{Lane: lane, Before: orNil(before), Mailbox: &mailbox, Now: now})
+	if err != nil {
+		return false, fmt.Errorf("settle the lane's mailbox: %w", db.Classify(err))
+	}
+	return n == 1, nil
+}
+
+// NewestReceived gives the newest messages of the lane's present ids with the times at which the mailbox received them.
+func (s *Store) NewestReceived(ctx context.Context, q db.Querier, lane string, limit int) (map[int64]time.Time, error) {
+	rows, err := s.q.NewestReceived(ctx, q, pgq.NewestReceivedParams{Lane: lane, MaxRows: int32(limit)})
+	if err != nil {
+		return nil, fmt.Errorf("read the newest messages: %w", db.Classify(err))
+	}
+	out := make(map[int64]time.Time, len(rows))
+	for _, r := range rows {
+		out[r.MsgID] = *r.ReceivedAt
+	}
+	return out, nil
+}

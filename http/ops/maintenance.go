@@ -1,0 +1,49 @@
+package ops
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+	"github.com/jackc/pgx/v5"
+
+	"msgexchange/db/store"
+	"msgexchange/http/problem"
+)
+
+// Keeper asks for work that is else done by the clock (maintenance.Keeper).
+type Keeper interface {
+	// Names lists the tasks.
+	Names() []string
+	// Order inserts a job for a task as part of tx, or finds the one that waits or runs already.
+	Order(ctx context.Context, tx pgx.Tx, task string) (jobID int64, err error)
+}
+
+// Maintenance serves GET /ops/maintenance: how the last run of each task went, and what it found.
+func (a *API) Maintenance(c *gin.Context) error {
+	rows, err := a.Store.Periodics(c.Request.Context(), a.Pool)
+	if err != nil {
+		return err
+	}
+	return problem.WriteJSON(c.Writer, http.StatusOK, page[store.Periodic]{Items: rows})
+}
+
+// Maintain serves POST /ops/maintenance/{task}: it runs now, by whoever does such work, once with a run that waits already.
+func (a *API) Maintain(c *gin.Context) error {
+	task := c.Param("task")
+	if !slices.Contains(a.Keeper.Names(), task) {
+		return problem.New(problem.NotFound, "there is no such task; there are "+strings.Join(a.Keeper.Names(), ", "))
+	}
+	return serve(a, c, http.StatusAccepted, "maintenance/"+task, func(ctx context.Context, tx pgx.Tx, order Order) (Done, error) {
+		id, err := a.Keeper.Order(ctx, tx, task)
+		if err != nil {
+			return Done{}, err
+		}
+		if order.DryRun { // the job goes with the transaction
+			return Done{Answer: gin.H{"dryRun": true}}, nil
+		}
+		return Done{Answer: gin.H{"jobId": id}}, nil
+	})
+}
