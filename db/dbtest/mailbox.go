@@ -3,17 +3,12 @@ package dbtest
 import (
 	"context"
 	"crypto/rand"
-	"database/sql"
-	_ "embed"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
+	"msgexchange/db/dbserver"
 )
-
-//go:embed mailbox.sql
-var mailboxDDL string
 
 // MailboxServer gives the DSN of an administrator of the MariaDB server, naming no schema.
 func MailboxServer(tb testing.TB) string {
@@ -25,34 +20,19 @@ func MailboxServer(tb testing.TB) string {
 // administrator: user, password, address and schema, no parameters. The schema goes with the test.
 func Mailbox(tb testing.TB) string {
 	tb.Helper()
-	cfg, err := mysql.ParseDSN(MailboxServer(tb))
-	if err != nil {
-		tb.Fatalf("%s: %v", EnvMariaDB, err)
+	server, schema := MailboxServer(tb), "mailbox_"+strings.ToLower(rand.Text())
+	do := func(f func(context.Context) error) {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		if err := f(ctx); err != nil {
+			tb.Fatalf("%s: %v", EnvMariaDB, err)
+		}
 	}
-	schema := "mailbox_" + strings.ToLower(rand.Text())
-	execMySQL(tb, cfg, "CREATE DATABASE "+schema)
-	tb.Cleanup(func() { execMySQL(tb, cfg, "DROP DATABASE "+schema) })
-
-	own := cfg.Clone()
-	own.DBName = schema
-	execMySQL(tb, own, mailboxDDL)
-	return own.FormatDSN()
-}
-
-// execMySQL runs the statements on a connection of their own.
-func execMySQL(tb testing.TB, cfg *mysql.Config, statements string) {
-	tb.Helper()
-	cfg = cfg.Clone()
-	cfg.MultiStatements = true
-	connector, err := mysql.NewConnector(cfg)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	db := sql.OpenDB(connector)
-	defer func() { _ = db.Close() }()
-	if _, err := db.ExecContext(ctx, statements); err != nil {
-		tb.Fatal(err)
-	}
+	var dsn string
+	do(func(ctx context.Context) (err error) {
+		dsn, err = dbserver.MakeMailbox(ctx, server, schema)
+		return err
+	})
+	tb.Cleanup(func() { do(func(ctx context.Context) error { return dbserver.DropMailbox(ctx, server, schema) }) })
+	return dsn
 }

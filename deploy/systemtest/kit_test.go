@@ -4,13 +4,10 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
-	"os/exec"
-	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,13 +15,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
+	_ "github.com/go-sql-driver/mysql" // the driver of sql.Open
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
-	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"msgexchange/db/dbtest"
+	"msgexchange/deploy/systemtest/rig"
 )
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -52,68 +49,70 @@ func build(t *testing.T) string {
 		if binary.err != nil {
 			return
 		}
-		binary.path = filepath.Join(binary.dir, "msgexchange")
-		cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "go", "build", "-tags", "faults", "-o", binary.path, "msgexchange")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			binary.err = fmt.Errorf("build: %w\n%s", err, out)
-		}
+		binary.path, binary.err = rig.Build(context.WithoutCancel(t.Context()), binary.dir)
 	})
 	require.NoError(t, binary.err)
 	return binary.path
 }
 
-// world is everything pods talk to: a database, a mailbox and a broker of the test's own, each behind a proxy that can be cut.
+// world is everything pods talk to: a database, a mailbox and a broker of the test's own, behind doors that can be shut.
 type world struct {
 	pg      *pgxpool.Pool
 	mailbox *sql.DB
-	kafka   *kfake.Cluster
+	kafka   *rig.Broker
 	busOff  atomic.Bool
 
-	pgDSN, mailboxDSN string // of the servers themselves
-	viaPG, viaMailbox *proxy
+	viaPG, viaMailbox door
 	base              []string // configuration of every pod
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{pgDSN: dbtest.DSN(t), mailboxDSN: dbtest.Mailbox(t)}
+	pgDSN, mailboxDSN := dbtest.DSN(t), dbtest.Mailbox(t)
+	w := &world{}
 	var err error
-	w.pg, err = pgxpool.New(t.Context(), w.pgDSN)
+	w.pg, err = pgxpool.New(t.Context(), pgDSN)
 	require.NoError(t, err)
 	t.Cleanup(w.pg.Close)
-	w.mailbox, err = sql.Open("mysql", w.mailboxDSN)
+	w.mailbox, err = sql.Open("mysql", mailboxDSN)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = w.mailbox.Close() })
-	w.kafka, err = kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(3, "msg", "schd"))
+	w.kafka, err = rig.OpenBroker(3)
 	require.NoError(t, err)
 	t.Cleanup(w.kafka.Close)
 
-	pg, err := pgxpool.ParseConfig(w.pgDSN)
+	doors, err := rig.OpenDoors(t.Context(), pgDSN, mailboxDSN)
 	require.NoError(t, err)
-	w.viaPG = newProxy(t, fmt.Sprintf("%s:%d", pg.ConnConfig.Host, pg.ConnConfig.Port))
-	mb, err := mysql.ParseDSN(w.mailboxDSN)
-	require.NoError(t, err)
-	w.viaMailbox = newProxy(t, mb.Addr)
-	mb.Addr = w.viaMailbox.addr
-	w.base = []string{
-		"MSGX_PG_DSN=" + strings.Replace(w.pgDSN, fmt.Sprintf("%s:%d", pg.ConnConfig.Host, pg.ConnConfig.Port), w.viaPG.addr, 1),
-		"MSGX_MAILBOX_DSN=" + mb.FormatDSN(),
-		"MSGX_KAFKA_BROKERS=" + strings.Join(w.kafka.ListenAddrs(), ","),
+	t.Cleanup(doors.Close)
+	w.viaPG, w.viaMailbox = door{doors.PG}, door{doors.Mailbox}
+	w.base = append(doors.Env(),
+		"MSGX_KAFKA_BROKERS="+strings.Join(w.kafka.ListenAddrs(), ","),
 		"MSGX_HTTP_ADDR=127.0.0.1:0",
 		"MSGX_SCHD_FLUSH_PERIOD=200ms",
 		"MSGX_PIPELINE_CUTOVER_WATERMARK=zero",
-	}
+	)
 	return w
+}
+
+// door is the way of all pods to one server.
+type door struct{ *rig.Proxy }
+
+// set cuts everything that runs through and lets nothing new in, or lets it in again.
+func (d door) set(cut bool) { d.Cut(cut) }
+
+// freeze keeps connections open and lets nothing through, until thaw is called; it ends with the test at the latest.
+func (d door) freeze(t *testing.T) (thaw func()) {
+	t.Helper()
+	thaw = d.Freeze()
+	t.Cleanup(thaw)
+	return thaw
 }
 
 // pod is one running process.
 type pod struct {
-	t    *testing.T
-	name string
-	cmd  *exec.Cmd
-	log  *buffer
-	done chan struct{}
-	err  error // of Wait, once done is closed
+	t   *testing.T
+	log *rig.Log
+	*rig.Pod
 }
 
 // start runs serve with more configuration over the world's.
@@ -124,49 +123,28 @@ func (w *world) start(t *testing.T, name string, env ...string) *pod {
 
 func (w *world) command(t *testing.T, name string, args []string, env ...string) *pod {
 	t.Helper()
-	p := &pod{t: t, name: name, cmd: exec.CommandContext(t.Context(), build(t), args...), log: &buffer{}, done: make(chan struct{})}
-	p.cmd.Env = append(append(os.Environ(), w.base...), env...)
-	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
-	require.NoError(t, p.cmd.Start())
-	go func() { p.err = p.cmd.Wait(); close(p.done) }()
+	running, err := rig.Start(t.Context(), name, build(t), args, slices.Concat(w.base, env))
+	require.NoError(t, err)
 	t.Cleanup(func() {
-		p.kill()
+		running.Kill()
 		if t.Failed() {
-			t.Logf("---- log of pod %s\n%s", name, p.log.tail(200))
+			t.Logf("---- log of pod %s\n%s", name, running.Log.Tail(200))
 		}
 	})
-	return p
+	return &pod{t, running.Log, running}
 }
 
 // kill is kill -9, and waits for the end.
-func (p *pod) kill() { _ = p.cmd.Process.Kill(); <-p.done }
+func (p *pod) kill() { p.Kill() }
 
-func (p *pod) signal(s syscall.Signal) { p.t.Helper(); require.NoError(p.t, p.cmd.Process.Signal(s)) }
+func (p *pod) signal(s syscall.Signal) { p.t.Helper(); require.NoError(p.t, p.Signal(s)) }
 
 // exit waits for the process to end by itself and gives its code.
 func (p *pod) exit(within time.Duration) int {
 	p.t.Helper()
-	select {
-	case <-p.done:
-	case <-time.After(within):
-		require.FailNow(p.t, "pod "+p.name+" did not end")
-	}
-	return p.cmd.ProcessState.ExitCode()
-}
-
-// buffer keeps what a process wrote.
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) { b.mu.Lock(); defer b.mu.Unlock(); return b.b.Write(p) }
-
-func (b *buffer) String() string { b.mu.Lock(); defer b.mu.Unlock(); return b.b.String() }
-
-func (b *buffer) tail(lines int) string {
-	all := strings.Split(b.String(), "\n")
-	return strings.Join(all[max(0, len(all)-lines):], "\n")
+	code, err := p.Exit(within)
+	require.NoError(p.t, err)
+	return code
 }
 
 // put writes a message into the mailbox and gives its id.
@@ -262,124 +240,12 @@ func eventually(t *testing.T, within time.Duration, ask func() error) {
 // read gives all records of a topic so far, partition by partition in order.
 func (w *world) read(t *testing.T, topic string) []*kgo.Record {
 	t.Helper()
-	client, err := kgo.NewClient(kgo.SeedBrokers(w.kafka.ListenAddrs()...), kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	all, err := w.kafka.Read(t.Context(), topic)
 	require.NoError(t, err)
-	defer client.Close()
-	var all []*kgo.Record
-	for {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		fetches := client.PollFetches(ctx)
-		cancel()
-		if fetches.Empty() || errors.Is(fetches.Err(), context.DeadlineExceeded) {
-			return all
-		}
-		all = append(all, fetches.Records()...)
-	}
+	return all
 }
 
-func header(r *kgo.Record, key string) string {
-	for _, h := range r.Headers {
-		if h.Key == key {
-			return string(h.Value)
-		}
-	}
-	return ""
-}
-
-// proxy passes TCP through until it is cut.
-type proxy struct {
-	addr   string
-	target string
-
-	frozen sync.RWMutex // held for reading while passing a piece on, for writing while nothing goes through
-
-	mu    sync.Mutex
-	cut   bool
-	conns map[net.Conn]struct{}
-}
-
-func newProxy(t *testing.T, target string) *proxy {
-	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	p := &proxy{addr: l.Addr().String(), target: target, conns: map[net.Conn]struct{}{}}
-	t.Cleanup(func() { _ = l.Close(); p.set(true) })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go p.pass(t.Context(), c)
-		}
-	}()
-	return p
-}
-
-// freeze keeps connections open and lets nothing through, until thaw is called; it ends with the test at the latest.
-func (p *proxy) freeze(t *testing.T) (thaw func()) {
-	t.Helper()
-	p.frozen.Lock()
-	thaw = sync.OnceFunc(p.frozen.Unlock)
-	t.Cleanup(thaw)
-	return thaw
-}
-
-// set cuts everything that runs through and lets nothing new in, or lets it in again.
-func (p *proxy) set(cut bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.cut = cut
-	if cut {
-		for c := range p.conns {
-			_ = c.Close()
-		}
-	}
-}
-
-func (p *proxy) enter(c net.Conn) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.cut {
-		return false
-	}
-	p.conns[c] = struct{}{}
-	return true
-}
-
-func (p *proxy) pass(ctx context.Context, c net.Conn) {
-	defer func() { _ = c.Close() }()
-	out, err := (&net.Dialer{}).DialContext(ctx, "tcp", p.target)
-	if err != nil {
-		return
-	}
-	defer func() { _ = out.Close() }()
-	if !p.enter(c) || !p.enter(out) {
-		return
-	}
-	done := make(chan struct{}, 2)
-	for _, way := range [][2]net.Conn{{c, out}, {out, c}} {
-		go func() {
-			defer func() { done <- struct{}{} }()
-			buf := make([]byte, 32<<10)
-			for {
-				n, err := way[0].Read(buf)
-				if n > 0 {
-					p.frozen.RLock()
-					_, err := way[1].Write(buf[:n])
-					p.frozen.RUnlock()
-					if err != nil {
-						return
-					}
-				}
-				if err != nil {
-					return
-				}
-			}
-		}()
-	}
-	<-done
-}
+func header(r *kgo.Record, key string) string { return rig.Header(r, key) }
 
 // get asks a pod by HTTP.
 func get(t *testing.T, url string) (int, string) {

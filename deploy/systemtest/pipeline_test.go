@@ -50,7 +50,7 @@ func (w *world) killWorking(t *testing.T, pods []*pod) {
 		return nil
 	})
 	for _, p := range pods {
-		if strings.Contains(holder, strconv.Itoa(p.cmd.Process.Pid)) {
+		if strings.Contains(holder, strconv.Itoa(p.PID())) {
 			p.kill()
 			return
 		}

@@ -29,7 +29,7 @@ type run struct {
 // commit judges the batch and stores everything it does in one transaction under PIPELINE_LOCK (O2, O6). The flights are
 // read inside it: nobody else can have changed them.
 func (h *Head) commit(ctx context.Context, f *lease.Fence, msgs []input) (run, error) {
-	now := h.now()
+	now := h.now().Truncate(time.Microsecond) // what PostgreSQL keeps: finished_at is the flights' updatedAt
 	var r run
 	err := f.Tx(ctx, func(tx pgx.Tx) error {
 		g, err := h.seat(ctx, tx, msgs, now)

@@ -1,0 +1,133 @@
+package rig
+
+import (
+	"context"
+	"net"
+	"sync"
+)
+
+// gate holds connections that can be cut and frozen together.
+type gate struct {
+	frozen sync.RWMutex // held for reading while a piece is passed on, for writing while nothing goes through
+
+	mu    sync.Mutex
+	cut   bool
+	conns map[net.Conn]struct{}
+}
+
+// Freeze keeps connections open and lets nothing through until thaw is called; calling that again does nothing.
+func (g *gate) Freeze() (thaw func()) {
+	g.frozen.Lock()
+	return sync.OnceFunc(g.frozen.Unlock)
+}
+
+// Cut ends everything that runs through and lets nothing new in, or, with false, lets it in again.
+func (g *gate) Cut(off bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.cut = off
+	if off {
+		for c := range g.conns {
+			_ = c.Close()
+		}
+	}
+}
+
+// enter registers a connection; one that comes while it is cut is closed.
+func (g *gate) enter(c net.Conn) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.cut {
+		_ = c.Close()
+		return false
+	}
+	if g.conns == nil {
+		g.conns = map[net.Conn]struct{}{}
+	}
+	g.conns[c] = struct{}{}
+	return true
+}
+
+func (g *gate) leave(c net.Conn) {
+	_ = c.Close()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.conns, c)
+}
+
+// write passes a piece on once nothing is frozen.
+func (g *gate) write(to net.Conn, piece []byte) (int, error) {
+	g.frozen.RLock()
+	defer g.frozen.RUnlock()
+	return to.Write(piece)
+}
+
+// Proxy passes TCP through to one server until it is cut or frozen.
+type Proxy struct {
+	Addr string // where to connect instead
+
+	gate
+	target   string
+	listener net.Listener
+}
+
+// OpenProxy makes one on a free port.
+func OpenProxy(ctx context.Context, target string) (*Proxy, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	p := &Proxy{Addr: l.Addr().String(), target: target, listener: l}
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go p.pass(ctx, c)
+		}
+	}()
+	return p, nil
+}
+
+// Close cuts everything for good.
+func (p *Proxy) Close() {
+	_ = p.listener.Close()
+	p.Cut(true)
+}
+
+func (p *Proxy) pass(ctx context.Context, in net.Conn) {
+	if !p.enter(in) {
+		return
+	}
+	defer p.leave(in)
+	out, err := (&net.Dialer{}).DialContext(ctx, "tcp", p.target)
+	if err != nil || !p.enter(out) {
+		return
+	}
+	defer p.leave(out)
+	done := make(chan struct{}, 2)
+	for _, way := range [][2]net.Conn{{in, out}, {out, in}} {
+		go func() {
+			defer func() { done <- struct{}{} }()
+			p.copy(way[0], way[1])
+		}()
+	}
+	<-done
+}
+
+// copy goes on until either end is closed.
+func (p *Proxy) copy(from, to net.Conn) {
+	piece := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(piece)
+		if n > 0 {
+			if _, err := p.write(to, piece[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
