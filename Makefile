@@ -2,6 +2,7 @@
 
 GOLANGCI_LINT_VERSION := v2.15.0
 SQLC_VERSION          := v1.31.1
+KAFKA_VERSIONS        ?= 2.8.2 3.9.1 4.3.1
 
 GO            ?= go
 GOLANGCI_LINT ?= $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
@@ -12,7 +13,7 @@ COMMIT   := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 LDFLAGS  := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 IMAGE    ?= msgexchange:$(VERSION)
 FUZZTIME  ?= 60s
-BENCHTIME ?= 3s
+BENCHTIME ?= 10s
 
 # The race detector needs a C compiler; without one the tests still run, and say so.
 TESTFLAGS = -shuffle=on $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
@@ -46,13 +47,12 @@ endif
 test-unit: ## test the core only: no servers, seconds
 	$(GO) test -shuffle=on ./jobs/...
 
-# The topics msgx-test-* that it makes on the broker stay there.
+# A broker that is named keeps the topics msgx-test-* made there. Those started here are fetched by mvn and gone afterwards.
 .PHONY: test-kafka
-test-kafka: ## test the Kafka adapter against a real broker, MSGX_TEST_KAFKA=host:port[,host:port]
-	@test -n '$(MSGX_TEST_KAFKA)' || { \
-		echo 'test-kafka: MSGX_TEST_KAFKA is not set: name a broker of 2.8 ... 4.x, host:port; none is started here' >&2; exit 2; }
-	@echo 'test-kafka: against $(MSGX_TEST_KAFKA)'
-	MSGX_TEST_KAFKA='$(MSGX_TEST_KAFKA)' $(GO) test -count=1 -v -tags kafka -run TestRealBroker ./workers/deliver/kafkatest
+test-kafka: ## test delivery against real brokers: MSGX_TEST_KAFKA=host:port,… or each of KAFKA_VERSIONS, started privately
+	@homes="$$([ -n '$(MSGX_TEST_KAFKA)' ] || deploy/setup/kafka.sh $(KAFKA_VERSIONS))" || exit 1; \
+	MSGX_TEST_KAFKA='$(MSGX_TEST_KAFKA)' MSGX_TEST_KAFKA_HOMES="$$homes" \
+		$(GO) test -count=1 -timeout 20m -v -tags kafka -run TestRealBroker ./workers/deliver/kafkatest
 
 .PHONY: soak
 soak: ## everything goes wrong for SOAK (5m), then every record is checked; SEED=n repeats a run

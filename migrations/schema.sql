@@ -1,5 +1,14 @@
 -- The schema as the migrations leave it, for review. Written by: go test ./db -run upDownUp -update
 
+CREATE TABLE public.delivery_term (
+    lane text NOT NULL,
+    target text NOT NULL,
+    cluster_id text NOT NULL,
+    producer_id bigint NOT NULL,
+    epoch smallint NOT NULL,
+    CONSTRAINT delivery_term_target_check CHECK ((target = ANY (ARRAY['KAFKA:msg'::text, 'KAFKA:schd'::text])))
+);
+
 CREATE TABLE public.flight_abtm (
     flid bigint NOT NULL,
     asno smallint NOT NULL,
@@ -296,9 +305,11 @@ CREATE TABLE public.msg_event (
     received_at timestamp with time zone,
     created_at timestamp with time zone NOT NULL,
     sent_at timestamp with time zone,
+    refusal text,
     CONSTRAINT msg_event_event_type_check CHECK ((event_type = ANY (ARRAY['UPSERT'::text, 'TOMBSTONE'::text]))),
     CONSTRAINT msg_event_partition_key_check CHECK ((partition_key <> ''::text)),
     CONSTRAINT msg_event_payload_check CHECK (((payload IS NOT NULL) OR (event_type = 'TOMBSTONE'::text))),
+    CONSTRAINT msg_event_refusal_check CHECK ((refusal = ANY (ARRAY['REFUSED'::text, 'TOOLARGE'::text]))),
     CONSTRAINT msg_event_state_check CHECK ((state = ANY (ARRAY['PENDING'::text, 'SENT'::text, 'DEAD'::text]))),
     CONSTRAINT msg_event_target_check CHECK ((target = ANY (ARRAY['KAFKA:msg'::text, 'KAFKA:schd'::text])))
 )
@@ -335,7 +346,8 @@ CREATE TABLE public.msg_event_hst (
     received_at timestamp with time zone,
     created_at timestamp with time zone NOT NULL,
     sent_at timestamp with time zone,
-    archived_at timestamp with time zone NOT NULL
+    archived_at timestamp with time zone NOT NULL,
+    refusal text
 );
 
 CREATE TABLE public.msg_identity (
@@ -590,6 +602,9 @@ ALTER TABLE public.schd_snap_log ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTIT
 );
 
 ALTER TABLE ONLY public.msg_event ALTER COLUMN event_id SET DEFAULT nextval('public.msg_event_event_id_seq'::regclass);
+
+ALTER TABLE ONLY public.delivery_term
+    ADD CONSTRAINT delivery_term_pkey PRIMARY KEY (lane, target);
 
 ALTER TABLE ONLY public.flight_abtm
     ADD CONSTRAINT flight_abtm_pkey PRIMARY KEY (flid, asno);

@@ -11,6 +11,44 @@ import (
 	"time"
 )
 
+const claimTerm = `-- name: ClaimTerm :one
+INSERT INTO delivery_term AS d (lane, target, cluster_id, producer_id, epoch)
+VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (lane, target) DO UPDATE SET
+    cluster_id  = excluded.cluster_id,
+    producer_id = CASE WHEN d.cluster_id = excluded.cluster_id AND d.epoch < 32767 THEN d.producer_id ELSE excluded.producer_id END,
+    epoch       = CASE WHEN d.cluster_id = excluded.cluster_id AND d.epoch < 32767 THEN d.epoch + 1 ELSE excluded.epoch END
+RETURNING cluster_id, producer_id, epoch
+`
+
+type ClaimTermParams struct {
+	Lane       string
+	Target     string
+	ClusterID  string
+	ProducerID int64
+	Epoch      int16
+}
+
+type ClaimTermRow struct {
+	ClusterID  string
+	ProducerID int64
+	Epoch      int16
+}
+
+// The next epoch of the producer the target has, or the producer offered. Only under the role's fence.
+func (q *Queries) ClaimTerm(ctx context.Context, db DBTX, arg ClaimTermParams) (ClaimTermRow, error) {
+	row := db.QueryRow(ctx, claimTerm,
+		arg.Lane,
+		arg.Target,
+		arg.ClusterID,
+		arg.ProducerID,
+		arg.Epoch,
+	)
+	var i ClaimTermRow
+	err := row.Scan(&i.ClusterID, &i.ProducerID, &i.Epoch)
+	return i, err
+}
+
 const closeDeadEvents = `-- name: CloseDeadEvents :execrows
 UPDATE msg_event e SET state = 'SENT', sent_at = $1, superseded_by = x.newer
 FROM (SELECT unnest($3::bigint[]) AS flid, unnest($4::bigint[]) AS newer) x
@@ -208,8 +246,8 @@ func (q *Queries) InsertEvents(ctx context.Context, db DBTX, arg InsertEventsPar
 }
 
 const markEventsFailed = `-- name: MarkEventsFailed :execrows
-UPDATE msg_event e SET state = x.state, attempts = e.attempts + 1, next_attempt_at = x.next_attempt_at, last_error = x.last_error
-FROM jsonb_to_recordset($1::jsonb) AS x(event_id bigint, state text, next_attempt_at timestamptz, last_error text)
+UPDATE msg_event e SET state = x.state, attempts = e.attempts + 1, next_attempt_at = x.next_attempt_at, last_error = x.last_error, refusal = x.refusal
+FROM jsonb_to_recordset($1::jsonb) AS x(event_id bigint, state text, next_attempt_at timestamptz, last_error text, refusal text)
 WHERE e.event_id = x.event_id AND e.state = 'PENDING'
 `
 

@@ -139,7 +139,7 @@ func (q *Queries) OpsEventCounts(ctx context.Context, db DBTX, now time.Time) ([
 
 const opsEvents = `-- name: OpsEvents :many
 SELECT event_id, target, msg_id, generation, flid, partition_key, event_type, state_version, kind, sndr, coalesce(payload, 'null')::jsonb AS payload, state, attempts,
-       next_attempt_at, last_error, superseded_by, kafka_partition, kafka_offset, received_at, created_at, sent_at
+       next_attempt_at, last_error, refusal, superseded_by, kafka_partition, kafka_offset, received_at, created_at, sent_at
 FROM msg_event
 WHERE event_id < $1
   AND ($2::text IS NULL OR target = $2)
@@ -179,6 +179,7 @@ type OpsEventsRow struct {
 	Attempts       int32
 	NextAttemptAt  *time.Time
 	LastError      *string
+	Refusal        *string
 	SupersededBy   *int64
 	KafkaPartition *int32
 	KafkaOffset    *int64
@@ -222,6 +223,7 @@ func (q *Queries) OpsEvents(ctx context.Context, db DBTX, arg OpsEventsParams) (
 			&i.Attempts,
 			&i.NextAttemptAt,
 			&i.LastError,
+			&i.Refusal,
 			&i.SupersededBy,
 			&i.KafkaPartition,
 			&i.KafkaOffset,

@@ -59,9 +59,19 @@ WHERE e.target = @target AND e.state = 'DEAD' AND e.flid = x.flid AND e.event_id
 
 -- name: MarkEventsFailed :execrows
 -- Events the broker refused for their own fault.
-UPDATE msg_event e SET state = x.state, attempts = e.attempts + 1, next_attempt_at = x.next_attempt_at, last_error = x.last_error
-FROM jsonb_to_recordset(@rows::jsonb) AS x(event_id bigint, state text, next_attempt_at timestamptz, last_error text)
+UPDATE msg_event e SET state = x.state, attempts = e.attempts + 1, next_attempt_at = x.next_attempt_at, last_error = x.last_error, refusal = x.refusal
+FROM jsonb_to_recordset(@rows::jsonb) AS x(event_id bigint, state text, next_attempt_at timestamptz, last_error text, refusal text)
 WHERE e.event_id = x.event_id AND e.state = 'PENDING';
+
+-- name: ClaimTerm :one
+-- The next epoch of the producer the target has, or the producer offered. Only under the role's fence.
+INSERT INTO delivery_term AS d (lane, target, cluster_id, producer_id, epoch)
+VALUES (@lane, @target, @cluster_id, @producer_id, @epoch)
+ON CONFLICT (lane, target) DO UPDATE SET
+    cluster_id  = excluded.cluster_id,
+    producer_id = CASE WHEN d.cluster_id = excluded.cluster_id AND d.epoch < 32767 THEN d.producer_id ELSE excluded.producer_id END,
+    epoch       = CASE WHEN d.cluster_id = excluded.cluster_id AND d.epoch < 32767 THEN d.epoch + 1 ELSE excluded.epoch END
+RETURNING cluster_id, producer_id, epoch;
 
 -- name: EventBacklog :one
 -- What the metrics say of a target. Index-only on the two partial indexes, but for the time of the oldest, which is the

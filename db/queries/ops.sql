@@ -36,7 +36,7 @@ LIMIT 1;
 -- name: OpsEvents :many
 -- Walks the primary key backwards, or msg_event_msg_id_idx when one message is asked for.
 SELECT event_id, target, msg_id, generation, flid, partition_key, event_type, state_version, kind, sndr, coalesce(payload, 'null')::jsonb AS payload, state, attempts,
-       next_attempt_at, last_error, superseded_by, kafka_partition, kafka_offset, received_at, created_at, sent_at
+       next_attempt_at, last_error, refusal, superseded_by, kafka_partition, kafka_offset, received_at, created_at, sent_at
 FROM msg_event
 WHERE event_id < @before_id
   AND (sqlc.narg('target')::text IS NULL OR target = sqlc.narg('target'))

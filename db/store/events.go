@@ -140,7 +140,8 @@ type Delivered struct {
 // Refusal is an event the broker refused for its own fault: one more attempt is spent.
 type Refusal struct {
 	ID   int64
-	Next time.Time // zero: it is DEAD
+	Fate outbox.Fate // what the broker had against it
+	Next time.Time   // zero: it is DEAD
 	Err  error
 }
 
@@ -186,12 +187,13 @@ func (s *Store) MarkFailed(ctx context.Context, tx pgx.Tx, events []Refusal) err
 	type row struct {
 		ID    int64        `json:"event_id"`
 		State outbox.State `json:"state"`
+		Fate  outbox.Fate  `json:"refusal"`
 		Next  *time.Time   `json:"next_attempt_at"`
 		Error string       `json:"last_error"`
 	}
 	rows := make([]row, len(events))
 	for i, e := range events {
-		rows[i] = row{ID: e.ID, State: outbox.Dead, Error: fault.Text(e.Err)}
+		rows[i] = row{ID: e.ID, State: outbox.Dead, Fate: e.Fate, Error: fault.Text(e.Err)}
 		if !e.Next.IsZero() {
 			rows[i].State, rows[i].Next = outbox.Pending, &e.Next
 		}
@@ -204,6 +206,17 @@ func (s *Store) MarkFailed(ctx context.Context, tx pgx.Tx, events []Refusal) err
 		return fmt.Errorf("mark events failed: %w", db.Classify(err))
 	}
 	return nil
+}
+
+// ClaimTerm gives the sender of a target, whose fence tx holds, a term newer than every one given before.
+func (s *Store) ClaimTerm(ctx context.Context, tx pgx.Tx, lane string, t outbox.Target, offer outbox.Term) (outbox.Term, error) {
+	r, err := s.q.ClaimTerm(ctx, tx, pgq.ClaimTermParams{
+		Lane: lane, Target: string(t), ClusterID: offer.Cluster, ProducerID: offer.Producer, Epoch: offer.Epoch,
+	})
+	if err != nil {
+		return outbox.Term{}, fmt.Errorf("claim a term: %w", db.Classify(err))
+	}
+	return outbox.Term{Cluster: r.ClusterID, Producer: r.ProducerID, Epoch: r.Epoch}, nil
 }
 
 // EventBacklog is how a target stands.

@@ -82,7 +82,8 @@ func TestMarks(t *testing.T) {
 	id := func(i int) int64 { return waiting[i].ID }
 
 	require.NoError(t, s.MarkFailed(t.Context(), tx, []store.Refusal{
-		{ID: id(0), Err: errors.New("too\x00large")}, {ID: id(6), Err: errors.New("no")}, {ID: id(1), Next: at.Add(time.Second), Err: errors.New("not now")},
+		{ID: id(0), Fate: outbox.TooLarge, Err: errors.New("too\x00large")}, {ID: id(6), Fate: outbox.Refused, Err: errors.New("no")},
+		{ID: id(1), Fate: outbox.Refused, Next: at.Add(time.Second), Err: errors.New("not now")},
 	}))
 	require.Equal(t, []string{"DEAD 1 - too\uFFFDlarge", "PENDING 1 2026-11-30 09:03:12.123456+00 not now"}, states(t, tx, id(0), id(1)))
 
@@ -152,4 +153,23 @@ func TestEventQueriesUseTheirIndexes(t *testing.T) {
 		require.Contains(t, plan.String(), index, sql)
 		require.NotContains(t, plan.String(), "Seq Scan on msg_event", sql)
 	}
+}
+
+// A target's terms ascend; another cluster's producer ids are others, and an epoch that is the last is followed by a new producer.
+func TestClaimTerm(t *testing.T) {
+	t.Parallel()
+	tx, s := dbtest.Tx(t), store.New(time.UTC)
+	claim := func(target outbox.Target, offer outbox.Term) outbox.Term {
+		got, err := s.ClaimTerm(t.Context(), tx, "default", target, offer)
+		require.NoError(t, err)
+		return got
+	}
+	require.Equal(t, outbox.Term{Cluster: "a", Producer: 7}, claim(outbox.Msg, outbox.Term{Cluster: "a", Producer: 7}))
+	require.Equal(t, outbox.Term{Cluster: "a", Producer: 7, Epoch: 1}, claim(outbox.Msg, outbox.Term{Cluster: "a", Producer: 8}))
+	require.Equal(t, outbox.Term{Cluster: "a", Producer: 9}, claim(outbox.Schd, outbox.Term{Cluster: "a", Producer: 9}))
+	require.Equal(t, outbox.Term{Cluster: "b", Producer: 1}, claim(outbox.Msg, outbox.Term{Cluster: "b", Producer: 1}))
+	_, err := tx.Exec(t.Context(), "UPDATE delivery_term SET epoch = 32766")
+	require.NoError(t, err)
+	require.Equal(t, outbox.Term{Cluster: "b", Producer: 1, Epoch: 32767}, claim(outbox.Msg, outbox.Term{Cluster: "b", Producer: 2}))
+	require.Equal(t, outbox.Term{Cluster: "b", Producer: 3}, claim(outbox.Msg, outbox.Term{Cluster: "b", Producer: 3}))
 }

@@ -144,6 +144,7 @@ type OpsEvent struct {
 	Attempts       int32           `json:"attempts"`
 	NextAttemptAt  *time.Time      `json:"nextAttemptAt"`
 	LastError      *string         `json:"lastError"`
+	Refusal        *string         `json:"refusal"` // what the broker had against it the last time: REFUSED or TOOLARGE
 	SupersededBy   *int64          `json:"supersededBy"`
 	KafkaPartition *int32          `json:"kafkaPartition"`
 	KafkaOffset    *int64          `json:"kafkaOffset"`

@@ -76,8 +76,9 @@ func TestSamples(t *testing.T) {
 		Messages map[string]string          `json:"messages"`
 		Flights  map[string]json.RawMessage `json:"flights"`
 		Gone     []string                   `json:"gone"`
+		History  map[string][]string        `json:"history"` // by FLID, the last first: sample, change and version
 	}
-	got := result{Messages: map[string]string{}, Flights: map[string]json.RawMessage{}}
+	got := result{Messages: map[string]string{}, Flights: map[string]json.RawMessage{}, History: map[string][]string{}}
 	rows, err := w.pg.Query(t.Context(), "SELECT msg_id, concat_ws(' ', state, error_class, root_error_class, skip_reason) FROM proc_state")
 	require.NoError(t, err)
 	defer rows.Close()
@@ -98,6 +99,27 @@ func TestSamples(t *testing.T) {
 			got.Gone = append(got.Gone, strconv.Itoa(flid))
 		default:
 			require.Equal(t, 404, status, body)
+		}
+		status, body = get(t, fmt.Sprintf("%s/flights/%d/history?limit=1000", pod.address(), flid))
+		if status == 404 {
+			continue
+		}
+		require.Equal(t, 200, status, body)
+		var history struct {
+			Items []struct {
+				MessageID    int64
+				Change       *string
+				StateVersion int64
+			}
+		}
+		require.NoError(t, json.Unmarshal([]byte(body), &history))
+		for _, h := range history.Items {
+			change := "unseen"
+			if h.Change != nil {
+				change = *h.Change
+			}
+			key := strconv.Itoa(flid)
+			got.History[key] = append(got.History[key], fmt.Sprintf("%s %s v%d", nameOf[h.MessageID], change, h.StateVersion))
 		}
 	}
 	text, err := json.MarshalIndent(got, "", " ")

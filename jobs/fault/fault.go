@@ -19,6 +19,7 @@ const (
 	Unsupported Class = "UNSUPPORTED" // a TYPE and STYP outside the catalogue
 	Infra       Class = "INFRA"       // anything else that went wrong while trying
 	Exhausted   Class = "EXHAUSTED"   // attempts or head deadline used up; the root class is kept beside it
+	Refused     Class = "REFUSED"     // the broker will not have this very record: an event's, never a message's
 	Outage      Class = "OUTAGE"      // our PostgreSQL, the mailbox or the broker was away
 )
 

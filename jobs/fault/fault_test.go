@@ -12,12 +12,12 @@ import (
 	"msgexchange/jobs/fault"
 )
 
-// Each class is exactly one of: ends the message, retried, or an outage that is nobody's (design §3).
+// Each class is exactly one of: ends the message, retried, an event's, or an outage that is nobody's (design §3).
 func TestTable(t *testing.T) {
 	t.Parallel()
-	for _, c := range append(fault.AllClasses(), fault.Outage) {
+	for _, c := range append(fault.AllClasses(), fault.Refused, fault.Outage) {
 		n := 0
-		for _, is := range []bool{c.Terminal(), c.Retryable(), c == fault.Outage} {
+		for _, is := range []bool{c.Terminal(), c.Retryable(), c == fault.Refused, c == fault.Outage} {
 			if is {
 				n++
 			}

@@ -89,12 +89,15 @@ func (d drawn) stand() sis.Value {
 }
 
 // list draws what a message says of a list. A schedule clears it first, so does a FLOP of a list that is replaced, and one of
-// a list that is merged may; push-back and tractor times only ever add.
+// a list that is merged may. Push-back and tractor times only ever add, but for a schedule that clears them.
 func (d drawn) list(name string, schedule bool) sis.List {
 	switch name {
 	case "psdt":
 		return sis.List{Clear: true, Entries: d.entries("psst", d.stand, "1", "2")}
 	case "psht", "tipt":
+		if schedule && d.chance("clear") {
+			return sis.List{Clear: true}
+		}
 		field := map[string]string{"psht": "pstm", "tipt": "trtm"}[name]
 		return sis.List{Entries: d.entries(field, d.text, "203", "208", "131")}
 	case "vipf":
@@ -405,24 +408,27 @@ func TestLateChildOfADeletedMaster(t *testing.T) {
 	})
 }
 
-// What Needs asks for, closed over masters and children, is all that Decide looks at; and a batch on one Set ends as one
-// by one, since nothing else passes from message to message.
-func TestNeedsIsEnough(t *testing.T) {
+// What Needs asks for, closed over masters and children, is all that Decide looks at: a batch on one set loaded for it ends
+// as one by one, each on a set of its own, with the same outcomes and so the same versions and events.
+func TestBatchEqualsSingles(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		whole := seeded(t)
+		whole.opt.DetachOnMasterDelete = rapid.Bool().Draw(rt, "detach")
 		d := anything(rt, whole)
 		for i, m := range d.messages(4) {
 			whole.must(rt, int64(i+2), string(m.Meta.Kind()), m.Records...)
 		}
-		batch := d.messages(4)
-		part := &world{Set: whole.closure(flight.Needs(batch...)), opt: whole.opt}
-		for i, m := range batch {
-			id := int64(i + 10)
-			want := whole.must(rt, id, string(m.Meta.Kind()), m.Records...)
-			got := part.must(rt, id, string(m.Meta.Kind()), m.Records...)
-			if diff := cmp.Diff(want, got); diff != "" {
-				rt.Fatalf("message %d (-whole +part):\n%s", id, diff)
+		messages := d.messages(4)
+		batch := &world{Set: whole.closure(flight.Needs(messages...)), opt: whole.opt}
+		for i, m := range messages {
+			id, kind := int64(i+10), string(m.Meta.Kind())
+			single := &world{Set: whole.closure(flight.Needs(m)), opt: whole.opt}
+			want := whole.must(rt, id, kind, m.Records...)
+			for name, w := range map[string]*world{"batch": batch, "single": single} {
+				if diff := cmp.Diff(want, w.must(rt, id, kind, m.Records...)); diff != "" {
+					rt.Fatalf("message %d (-whole +%s):\n%s", id, name, diff)
+				}
 			}
 		}
 	})

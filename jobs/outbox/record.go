@@ -27,6 +27,14 @@ const (
 // AllFates lists the fates.
 func AllFates() []Fate { return []Fate{Waiting, Acked, Refused, TooLarge} }
 
+// Term is what one worker at a time sends the records of a target under. A partition that holds a record of a term takes
+// none of an older one any more, if both are of the same producer: brokers compare the epochs (decision 0009).
+type Term struct {
+	Cluster  string // whose producer ids these are
+	Producer int64  // given by the cluster, once
+	Epoch    int16  // given by us, ascending
+}
+
 // UnknownOffset is the offset of a record the broker has but cannot say where.
 const UnknownOffset int64 = -1
 

@@ -20,12 +20,33 @@ import (
 // Kafka is one topic. workers/kafka has the real one; kafkatest says what every one must do.
 type Kafka interface {
 	// Send puts records into the topic, in order within each partition, and says of each what became of it; after a record
-	// that is not Acked none of its partition is. It returns in bounded time.
-	Send(ctx context.Context, records []outbox.Record) []outbox.Result
+	// that is not Acked none of its partition is. It returns in bounded time. Once a record of another seat is in a partition,
+	// none of a seat before is appended there any more.
+	Send(ctx context.Context, seat Seat, records []outbox.Record) []outbox.Result
 	// Tail gives event id and place of the last n records of each partition at least. fault.Unsupported: it may not be read.
+	// Send holds back what is for a partition that Tail could not read.
 	Tail(ctx context.Context, n int) (map[int64]outbox.Place, error)
-	// Check says whether Send could work now.
-	Check(ctx context.Context) error
+}
+
+// Seat is the right to send to a topic, held by one worker at a time and compared with ==.
+type Seat = interface {
+	// Claim gives a term newer than every one given before: offer when there was none of its cluster, or no epoch is left.
+	Claim(ctx context.Context, offer outbox.Term) (outbox.Term, error)
+}
+
+// seat is a worker's hold on its role as brokers get to see it.
+type seat struct {
+	store  *store.Store
+	fence  *lease.Fence
+	target outbox.Target
+}
+
+func (s seat) Claim(ctx context.Context, offer outbox.Term) (term outbox.Term, err error) {
+	err = s.fence.Tx(ctx, func(tx pgx.Tx) error {
+		term, err = s.store.ClaimTerm(ctx, tx, s.fence.Lane(), s.target, offer)
+		return err
+	})
+	return term, err
 }
 
 // Deps is what the roles are made of.
@@ -42,17 +63,18 @@ type Deps struct {
 type courier struct {
 	Deps
 	target outbox.Target
-	tail   int // records of a partition that may be in the topic without being marked: one batch
+	batch  int // events of a step
 
 	mu     sync.Mutex // one step at a time, also when a job runs twice
-	epoch  int64      // of the steps before
+	seat   seat       // of the steps before
 	unsure bool       // something may be in the topic that is not marked
+	stuck  int        // steps in a row after which something waited
 	away   outage
 }
 
 func newCourier(d Deps, t outbox.Target, batch int) courier {
 	d.Log = d.Log.With("target", t)
-	return courier{Deps: d, target: t, tail: batch, unsure: true, away: outage{log: d.Log}}
+	return courier{Deps: d, target: t, batch: batch, unsure: true, away: outage{log: d.Log}}
 }
 
 // Pending says whether any event of the target waits, also one in backoff. Served by msg_event_pending_idx.
@@ -80,8 +102,9 @@ func (c *courier) fetch(ctx context.Context, f *lease.Fence, read func(tx pgx.Tx
 
 // deliver sends a batch and marks what became of it. wait is how long it is no use to go on.
 func (c *courier) deliver(ctx context.Context, f *lease.Fence, batch []parcel) (next drain.Next, err error) {
-	c.unsure = c.unsure || c.epoch != f.Epoch()
-	c.epoch = f.Epoch()
+	if now := (seat{c.Store, f, c.target}); c.seat != now { // others may have sent since
+		c.seat, c.unsure = now, true
+	}
 	there, err := c.look(ctx)
 	if err != nil {
 		return drain.Next{Wait: c.away.met(err)}, nil
@@ -107,6 +130,10 @@ func (c *courier) deliver(ctx context.Context, f *lease.Fence, batch []parcel) (
 	}
 	c.unsure = waits != nil
 	c.tell(batch, results)
+	c.stuck++
+	if waits == nil {
+		c.stuck = 0
+	}
 	if waits != nil && len(sent)+len(refused) == 0 {
 		return drain.Next{Wait: c.away.met(waits)}, nil
 	}
@@ -114,12 +141,19 @@ func (c *courier) deliver(ctx context.Context, f *lease.Fence, batch []parcel) (
 	return drain.Next{Again: true}, nil
 }
 
+// widest is how much larger than a batch a step may be.
+const widest = 4
+
+// size is how many events the next step takes: more while some partitions are stuck, so that what waits for them does not
+// keep out what the others could have.
+func (c *courier) size() int { return c.batch * min(1+c.stuck, widest) }
+
 // look gives what lies at the end of the topic when some of it may not be marked; nil when everything is.
 func (c *courier) look(ctx context.Context) (map[int64]outbox.Place, error) {
 	if !c.unsure {
 		return nil, nil
 	}
-	there, err := c.Kafka.Tail(ctx, c.tail)
+	there, err := c.Kafka.Tail(ctx, c.batch*widest) // the most a step may have left unmarked
 	if fault.Of(err) == fault.Unsupported {
 		c.Log.WarnContext(ctx, "topic not readable", "effect", "events may be sent twice after a takeover", "error", fault.Text(err))
 		return nil, nil
@@ -142,7 +176,7 @@ func (c *courier) send(ctx context.Context, batch []parcel, there map[int64]outb
 	if len(records) == 0 {
 		return results, nil
 	}
-	for i, r := range c.Kafka.Send(ctx, records) {
+	for i, r := range c.Kafka.Send(ctx, c.seat, records) {
 		results[places[i]] = r
 	}
 	return results, ctx.Err()
@@ -159,9 +193,9 @@ func (c *courier) sort(batch []parcel, results []outbox.Result) (sent []store.De
 				ID: p.ID, FLID: p.FLID, Place: outbox.Place{Partition: r.Partition, Offset: r.Offset}, Older: p.older,
 			})
 		case outbox.Refused:
-			refused = append(refused, store.Refusal{ID: p.ID, Next: nextTry(p.Attempts+1, now), Err: r.Err})
+			refused = append(refused, store.Refusal{ID: p.ID, Fate: r.Fate, Next: nextTry(p.Attempts+1, now), Err: r.Err})
 		case outbox.TooLarge: // a definite answer: it will not shrink (contract §8.17)
-			refused = append(refused, store.Refusal{ID: p.ID, Err: r.Err})
+			refused = append(refused, store.Refusal{ID: p.ID, Fate: r.Fate, Err: r.Err})
 		case outbox.Waiting:
 			if waits == nil {
 				waits = r.Err

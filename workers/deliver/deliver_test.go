@@ -295,9 +295,9 @@ type usurped struct {
 	during func()
 }
 
-func (u usurped) Send(ctx context.Context, records []outbox.Record) []outbox.Result {
+func (u usurped) Send(ctx context.Context, seat deliver.Seat, records []outbox.Record) []outbox.Result {
 	u.during()
-	return u.Topic.Send(ctx, records)
+	return u.Topic.Send(ctx, seat, records)
 }
 
 func TestBacklogMetrics(t *testing.T) {
@@ -344,4 +344,46 @@ func TestConfig(t *testing.T) {
 	err := deliver.SchdConfig{FlushPeriod: -1}.Validate()
 	require.ErrorContains(t, err, "schd.flush-period")
 	require.ErrorContains(t, err, "schd.flush-limit")
+}
+
+// A partition that is stuck keeps only its own events, however many wait for it.
+func TestStuckPartitionHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	r := setup(t, jobs.RoleMsg)
+	r.insert(t, outbox.Msg, append(slices.Repeat([]int64{15}, 1200), 1, 2, 3, 4, 5, 6, 7, 8)...)
+	r.topic.Judge(func(rec outbox.Record) outbox.Fate {
+		if rec.Key == "15" {
+			return outbox.Waiting
+		}
+		return outbox.Acked
+	})
+	m := r.msg()
+	for range 3 {
+		require.Positive(t, r.run(t, m).Wait)
+	}
+	require.Contains(t, r.column(t, "state")[1200:], "SENT", "behind more than a batch of stuck events")
+	r.topic.Judge(nil)
+	require.Equal(t, drain.Next{}, r.run(t, m))
+	require.Equal(t, repeat("SENT", 1208), r.column(t, "state"))
+	for _, ids := range r.sent() {
+		require.True(t, slices.IsSorted(ids))
+	}
+}
+
+// A worker that gives its role back and gets it again looks what others have left in the topic meanwhile, also without a takeover.
+func TestK22_RoleThatCameBackDoesNotRepeatWhatIsThere(t *testing.T) {
+	t.Parallel()
+	r := setup(t, jobs.RoleMsg)
+	mine, other := r.msg(), r.msg()
+	r.insert(t, outbox.Msg, 1)
+	require.Equal(t, drain.Next{}, r.run(t, mine))
+	r.take(t, 1, "b")
+	r.insert(t, outbox.Msg, 2)
+	r.topic.Deaf(true)
+	require.Positive(t, r.step(t, other).Wait)
+	r.topic.Deaf(false)
+	r.take(t, 1, "a again")
+	require.Equal(t, drain.Next{}, r.run(t, mine))
+	require.Equal(t, 2, r.topic.Sends())
+	require.Equal(t, repeat("SENT", 2), r.column(t, "state"))
 }

@@ -15,12 +15,11 @@ import (
 // Msg is the role msg: every event, oldest first. An event in backoff stops the target: nothing behind it is sent.
 type Msg struct {
 	courier
-	batch int
 }
 
 // NewMsg makes the role.
 func NewMsg(c Config, d Deps) *Msg {
-	return &Msg{courier: newCourier(d, outbox.Msg, c.Batch), batch: c.Batch}
+	return &Msg{courier: newCourier(d, outbox.Msg, c.Batch)}
 }
 
 // Step delivers one batch.
@@ -31,7 +30,7 @@ func (m *Msg) Step(ctx context.Context, f *lease.Fence) (drain.Next, error) {
 	if err != nil || !waiting {
 		return drain.Next{}, err
 	}
-	events, err := m.fetch(ctx, f, func(tx pgx.Tx) ([]store.Queued, error) { return m.Store.PendingEvents(ctx, tx, m.target, m.batch) })
+	events, err := m.fetch(ctx, f, func(tx pgx.Tx) ([]store.Queued, error) { return m.Store.PendingEvents(ctx, tx, m.target, m.size()) })
 	if err != nil || len(events) == 0 {
 		return drain.Next{}, err
 	}

@@ -32,7 +32,7 @@ const windowFlushes = 10
 func (s *Schd) Step(ctx context.Context, f *lease.Fence) (drain.Next, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	waiting, err := s.Store.WaitingEvents(ctx, s.Pool, s.target, windowFlushes*s.config.FlushLimit)
+	waiting, err := s.Store.WaitingEvents(ctx, s.Pool, s.target, windowFlushes*s.size())
 	if err != nil || len(waiting) == 0 {
 		return drain.Next{}, err
 	}
@@ -84,7 +84,7 @@ func (s *Schd) plan(waiting []store.QueuedID, now time.Time) (sends []outbox.Sen
 	if !due {
 		return nil, soonest.Sub(now)
 	}
-	return slices.Clip(sends[:min(len(sends), s.config.FlushLimit)]), max(soonest.Sub(now), time.Millisecond)
+	return slices.Clip(sends[:min(len(sends), s.size())]), max(soonest.Sub(now), time.Millisecond)
 }
 
 func earlier(a, b time.Time) time.Time {

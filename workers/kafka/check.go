@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/IBM/sarama"
 )
@@ -86,5 +87,17 @@ func (p *Producer) create(l *link) error {
 	if err == nil {
 		p.log.Info("kafka topic created", "partitions", p.cfg.Partitions)
 	}
-	return l.client.RefreshMetadata(p.topic)
+	return p.appeared(l)
+}
+
+// appeared waits for a topic just made: brokers know of it a little later than the one that made it.
+func (p *Producer) appeared(l *link) (err error) {
+	const looks, pause = 20, 100 * time.Millisecond
+	for range looks {
+		if err = l.client.RefreshMetadata(p.topic); !errors.Is(err, sarama.ErrUnknownTopicOrPartition) {
+			return err
+		}
+		<-time.After(pause)
+	}
+	return err
 }

@@ -133,6 +133,7 @@ func TestTailThatMayNotBeRead(t *testing.T) {
 	c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.ListOffsets}, Err: kerr.TopicAuthorizationFailed, Count: -1})
 	_, err := p.Tail(t.Context(), 1)
 	require.Equal(t, fault.Unsupported, fault.Of(err))
+	deliver(t, p, events(51, 50))
 }
 
 func TestCloseEndsEverything(t *testing.T) {

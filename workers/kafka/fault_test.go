@@ -21,30 +21,13 @@ import (
 
 	"msgexchange/jobs/fault"
 	"msgexchange/jobs/outbox"
-	"msgexchange/workers/kafka"
+	"msgexchange/workers/deliver/kafkatest"
 )
 
-// deliver sends records until all are acknowledged, as the outbox does: what waits is sent again with all behind it.
-func deliver(t *testing.T, p *kafka.Producer, recs []outbox.Record) {
+// deliver sends records until all are acknowledged.
+func deliver(t *testing.T, p sender, recs []outbox.Record) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
-	defer cancel()
-	for len(recs) > 0 {
-		require.NoError(t, ctx.Err())
-		batch := recs[:min(len(recs), 100)]
-		var again []outbox.Record
-		for i, r := range p.Send(ctx, batch) {
-			switch r.Fate {
-			case outbox.Acked:
-			case outbox.Waiting:
-				require.Equal(t, fault.Outage, fault.Of(r.Err), "%v", r.Err)
-				again = append(again, batch[i])
-			case outbox.Refused, outbox.TooLarge:
-				require.Fail(t, "an outage was blamed on an event", "%v", r.Err)
-			}
-		}
-		recs = append(again, recs[len(batch):]...)
-	}
+	kafkatest.Deliver(t, p.Producer, p.seat, recs)
 }
 
 // requireOrder checks that the first appearances of events 1..n ascend in every partition, and that all are there.
@@ -231,7 +214,7 @@ func TestOversizeRecordIsFoundAndNeighboursDelivered(t *testing.T) {
 			require.Equal(t, outbox.Acked, r.Fate, "%d: %v", i, r.Err)
 		case i == 120:
 			require.Equal(t, outbox.TooLarge, r.Fate)
-			require.Equal(t, fault.Infra, fault.Of(r.Err))
+			require.Equal(t, fault.Refused, fault.Of(r.Err))
 		default:
 			require.Equal(t, outbox.Waiting, r.Fate)
 			require.Equal(t, fault.Outage, fault.Of(r.Err))
@@ -267,4 +250,58 @@ func goroutines() (n int) {
 		}
 	}
 	return n
+}
+
+// A partition without a leader keeps what is for it waiting, and nothing else, and does not use up the time of a Send.
+func TestStuckPartitionHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	const stuck = 2
+	c := cluster(t)
+	cfg := config(c)
+	cfg.SendTimeout = 5 * time.Minute // more than this test may take
+	p := producer(t, cfg)
+	h := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.LeaderNotAvailable, Count: -1, Partitions: []int32{stuck}})
+	recs := events(1, 200)
+	var again []outbox.Record
+	for i, r := range p.Send(t.Context(), recs) {
+		if r.Partition != stuck {
+			require.Equal(t, outbox.Acked, r.Fate)
+			continue
+		}
+		require.Equal(t, fault.Outage, fault.Of(r.Err))
+		again = append(again, recs[i])
+	}
+	require.NotEmpty(t, again)
+	h.Remove()
+	deliver(t, p, again)
+	require.Zero(t, requireOrder(t, c, 200))
+}
+
+// Nothing goes to a partition of which it is not known what is there already; the others are served.
+func TestPartitionThatCannotBeReadGetsNothing(t *testing.T) {
+	t.Parallel()
+	const blind = 1
+	c, p := setup(t)
+	deliver(t, p, events(1, 100))
+	h := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.ListOffsets}, Err: kerr.LeaderNotAvailable, Count: -1, Partitions: []int32{blind}})
+	tail, err := p.Tail(t.Context(), 100)
+	require.NoError(t, err)
+	require.NotEmpty(t, tail)
+	require.Less(t, len(tail), 100)
+	recs := events(101, 100)
+	var again []outbox.Record
+	for i, r := range p.Send(t.Context(), recs) {
+		if r.Partition != blind {
+			require.Equal(t, outbox.Acked, r.Fate)
+			continue
+		}
+		require.ErrorContains(t, r.Err, "the end of partition 1 is not known")
+		again = append(again, recs[i])
+	}
+	require.NotEmpty(t, again)
+	h.Remove()
+	_, err = p.Tail(t.Context(), 100)
+	require.NoError(t, err)
+	deliver(t, p, again)
+	require.Zero(t, requireOrder(t, c, 200))
 }

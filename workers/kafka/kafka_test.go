@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 
 	"msgexchange/jobs/fault"
 	"msgexchange/jobs/outbox"
+	"msgexchange/workers/deliver/kafkatest"
 	"msgexchange/workers/kafka"
 )
 
@@ -24,7 +24,7 @@ const (
 )
 
 // setup starts a cluster with the topic and makes a producer for it with short times.
-func setup(t *testing.T, opts ...kfake.Opt) (*kfake.Cluster, *kafka.Producer) {
+func setup(t *testing.T, opts ...kfake.Opt) (*kfake.Cluster, sender) {
 	t.Helper()
 	c := cluster(t, opts...)
 	return c, producer(t, config(c))
@@ -45,7 +45,17 @@ func config(c *kfake.Cluster) kafka.Config {
 	return cfg
 }
 
-func producer(t *testing.T, cfg kafka.Config) *kafka.Producer {
+// sender is a producer with the one seat there is.
+type sender struct {
+	*kafka.Producer
+	seat kafka.Seat
+}
+
+func (s sender) Send(ctx context.Context, recs []outbox.Record) []outbox.Result {
+	return s.Producer.Send(ctx, s.seat, recs)
+}
+
+func producer(t *testing.T, cfg kafka.Config) sender {
 	t.Helper()
 	require.NoError(t, cfg.Validate())
 	p, err := kafka.New(cfg, topic, slog.New(slog.NewTextHandler(t.Output(), nil)))
@@ -55,7 +65,7 @@ func producer(t *testing.T, cfg kafka.Config) *kafka.Producer {
 		defer cancel()
 		require.NoError(t, p.Close(ctx))
 	})
-	return p
+	return sender{p, new(kafkatest.Chair).Seat()}
 }
 
 // events makes n records over a few keys; event ids count from first.
@@ -108,7 +118,7 @@ func TestSendKeepsOrderAndReportsPlaces(t *testing.T) {
 	}
 }
 
-func TestTombstoneIsNullOnTheWire(t *testing.T) {
+func TestK21_TombstoneIsNullOnTheWire(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
 	results := p.Send(t.Context(), []outbox.Record{{EventID: 1, Key: "15"}, {EventID: 2, Key: "15", Value: []byte{}}})
@@ -117,68 +127,15 @@ func TestTombstoneIsNullOnTheWire(t *testing.T) {
 	require.NotNil(t, got[1].Value, "empty is not null")
 }
 
-func TestBlankKeyIsRefused(t *testing.T) {
+func TestK21_BlankKeyIsRefused(t *testing.T) {
 	t.Parallel()
 	c, p := setup(t)
 	recs := events(1, 3)
 	recs[1].Key = " "
 	results := p.Send(t.Context(), recs)
 	require.Equal(t, []outbox.Fate{outbox.Acked, outbox.Refused, outbox.Acked}, fates(results))
-	require.Equal(t, fault.Infra, fault.Of(results[1].Err))
+	require.Equal(t, fault.Refused, fault.Of(results[1].Err))
 	require.Len(t, ids(t, c), 2)
-}
-
-// javaMurmur2 is org.apache.kafka.common.utils.Utils.murmur2, statement by statement, in Java's signed ints.
-func javaMurmur2(data []byte) int32 {
-	ushr := func(v int32, n uint) int32 { return int32(uint32(v) >> n) }
-	length := int32(len(data))
-	seed := uint32(0x9747b28c)
-	const m, r = int32(0x5bd1e995), 24
-	h := int32(seed) ^ length
-	for i := int32(0); i < length/4; i++ {
-		i4 := i * 4
-		k := (int32(data[i4+0]) & 0xff) + ((int32(data[i4+1]) & 0xff) << 8) + ((int32(data[i4+2]) & 0xff) << 16) + ((int32(data[i4+3]) & 0xff) << 24)
-		k *= m
-		k ^= ushr(k, r)
-		k *= m
-		h *= m
-		h ^= k
-	}
-	rest := length &^ 3
-	switch length % 4 {
-	case 3:
-		h ^= (int32(data[rest+2]) & 0xff) << 16
-		fallthrough
-	case 2:
-		h ^= (int32(data[rest+1]) & 0xff) << 8
-		fallthrough
-	case 1:
-		h ^= int32(data[rest]) & 0xff
-		h *= m
-	}
-	h ^= ushr(h, 13)
-	h *= m
-	h ^= ushr(h, 15)
-	return h
-}
-
-func TestKeysLandWhereJavaPutsThem(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]int32{ // recorded in Kafka's own UtilsTest
-		"21": -973932308, "foobar": -790332482, "abc": 479470107, "a-little-bit-long-string": -985981536,
-		"a-little-bit-longer-string": -1486304829, "lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8": -58897971,
-	} {
-		require.Equal(t, want, javaMurmur2([]byte(text)), text)
-	}
-	_, p := setup(t)
-	recs := events(1, 2000)
-	for i := range recs {
-		recs[i].Key = strings.Repeat(fmt.Sprint(i*7919), 1+i%3)
-	}
-	for i, r := range p.Send(t.Context(), recs) {
-		require.NoError(t, r.Err)
-		require.Equal(t, (javaMurmur2([]byte(recs[i].Key))&0x7fffffff)%partitions, r.Partition, recs[i].Key)
-	}
 }
 
 func fates(results []outbox.Result) []outbox.Fate {

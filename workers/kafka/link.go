@@ -11,6 +11,7 @@ import (
 	"github.com/IBM/sarama"
 
 	"msgexchange/jobs/fault"
+	"msgexchange/jobs/outbox"
 )
 
 // link is one sarama client and the calls under way on it. A call that does not come back in time is left behind with its
@@ -134,13 +135,29 @@ func read(r *sarama.ProduceResponse, topic string, partition int32, err error) a
 	return a
 }
 
-// identify asks for a producer identity.
-func (l *link) identify() (*sarama.InitProducerIDResponse, error) {
+// identify asks for a producer identity and whose it is.
+func (l *link) identify() (t outbox.Term, err error) {
 	r, err := l.client.InitProducerID()
 	if err == nil && r.Err != sarama.ErrNoError {
 		err = r.Err
 	}
-	return r, err
+	if err != nil {
+		return t, err
+	}
+	broker := l.client.LeastLoadedBroker()
+	if broker == nil {
+		return t, sarama.ErrOutOfBrokers
+	}
+	about, err := broker.GetMetadata(sarama.NewMetadataRequest(sarama.V2_8_0_0, []string{}))
+	if err != nil {
+		_ = broker.Close()
+		return t, fmt.Errorf("cluster of %s: %w", broker.Addr(), err)
+	}
+	if about.ClusterID != nil {
+		t.Cluster = *about.ClusterID
+	}
+	t.Producer, t.Epoch = r.ProducerID, r.ProducerEpoch
+	return t, nil
 }
 
 // apiInitProducerID is the request without which a broker cannot tell a repeated batch from a new one.

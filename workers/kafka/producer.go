@@ -26,10 +26,11 @@ type Producer struct {
 	checking chan struct{} // held by the one Check or Tail under way, even when nobody waits for it any more
 	id       identity      // of the holder of sending
 
-	mu   sync.Mutex
-	link *link // nil until needed
-	left *link // the link given up last; no other is made until it is closed, so that they cannot pile up
-	shut bool
+	mu    sync.Mutex
+	link  *link           // nil until needed
+	blind map[int32]error // the partitions the last Tail could not read
+	left  *link           // the link given up last; no other is made until it is closed, so that they cannot pile up
+	shut  bool
 }
 
 // New makes the producer of a topic. It reads the TLS files and talks to nobody.
@@ -48,11 +49,12 @@ func New(cfg Config, topic string, log *slog.Logger) (*Producer, error) {
 // record that is not Acked none of the same partition is. It returns when all is settled, at the end of ctx or after
 // send-timeout, whatever the brokers do; what is then in doubt is Waiting and may be in the topic all the same.
 // Records that are Waiting may be sent again together with their successors: a repetition lies behind them in order.
-func (p *Producer) Send(ctx context.Context, records []outbox.Record) []outbox.Result {
+// Once another seat's records are in a partition, those of a seat before are not appended there any more.
+func (p *Producer) Send(ctx context.Context, seat Seat, records []outbox.Record) []outbox.Result {
 	ctx, cancel := context.WithTimeout(ctx, p.cfg.SendTimeout)
 	defer cancel()
 	results := make([]outbox.Result, len(records))
-	if err := p.send(ctx, records, results); err != nil {
+	if err := p.send(ctx, seat, records, results); err != nil {
 		err = outage("send to kafka", err)
 		for i := range results {
 			if results[i].Fate == outbox.Waiting {
@@ -63,7 +65,7 @@ func (p *Producer) Send(ctx context.Context, records []outbox.Record) []outbox.R
 	return results
 }
 
-func (p *Producer) send(ctx context.Context, records []outbox.Record, results []outbox.Result) error {
+func (p *Producer) send(ctx context.Context, seat Seat, records []outbox.Record, results []outbox.Result) error {
 	if err := hold(ctx, p.sending); err != nil {
 		return fmt.Errorf("another batch is on its way: %w", err)
 	}
@@ -73,8 +75,9 @@ func (p *Producer) send(ctx context.Context, records []outbox.Record, results []
 		return err
 	}
 	s := &session{
-		broker: session2link{p, l}, id: &p.id, log: p.log, now: time.Now, records: records, results: results,
+		broker: session2link{p, l, seat}, id: &p.id, log: p.log, now: time.Now, records: records, results: results, blind: p.unread(),
 	}
+	p.id.sit(seat)
 	partitions, err := await(ctx, l, func() ([]int32, error) { return l.client.Partitions(p.topic) })
 	if err != nil {
 		p.leave(ctx, l)
@@ -193,14 +196,15 @@ func release(place chan struct{}) { <-place }
 type session2link struct {
 	*Producer
 	link *link
+	seat Seat
 }
 
-func (b session2link) identify(ctx context.Context) (int64, int16, error) {
-	r, err := await(ctx, b.link, b.link.identify)
+func (b session2link) identify(ctx context.Context) (outbox.Term, error) {
+	offer, err := await(ctx, b.link, b.link.identify)
 	if err != nil {
-		return 0, 0, fmt.Errorf("producer identity: %w", err)
+		return outbox.Term{}, fmt.Errorf("producer identity: %w", err)
 	}
-	return r.ProducerID, r.ProducerEpoch, nil
+	return b.seat.Claim(ctx, offer)
 }
 
 func (b session2link) produce(ctx context.Context, batches map[int32]*sarama.RecordBatch) (map[int32]answer, error) {

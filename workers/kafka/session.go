@@ -17,7 +17,7 @@ import (
 
 // broker is what a session needs of the cluster; link is the real one. The calls end when ctx does.
 type broker interface {
-	identify(ctx context.Context) (id int64, epoch int16, err error)
+	identify(ctx context.Context) (outbox.Term, error)
 	produce(ctx context.Context, batches map[int32]*sarama.RecordBatch) (map[int32]answer, error)
 	refresh(ctx context.Context) error
 }
@@ -27,6 +27,7 @@ const (
 	recordBytes   = 64         // rough cost of a record and of a header beyond their texts
 	minPause      = 20 * time.Millisecond
 	maxPause      = time.Second
+	patience      = 2 * time.Second // with what does not move, when the rest is settled: the caller has more for other partitions
 )
 
 // session is one Send: a round sends the next batch of every partition and waits for all answers; rounds follow until
@@ -38,6 +39,7 @@ type session struct {
 	now     func() time.Time
 	records []outbox.Record
 	results []outbox.Result
+	blind   map[int32]error // partitions of which it is not known what they end with
 	lanes   []*lane
 	why     error // the newest reason for not getting on
 }
@@ -52,17 +54,20 @@ type lane struct {
 	doubtful  bool // the batch was sent and nobody knows whether it was appended
 }
 
-// run settles what it can before ctx ends; what it cannot stays Waiting.
+// run settles what it can before ctx ends or nothing moves for patience; what it cannot stays Waiting.
 func (s *session) run(ctx context.Context) {
-	pause := minPause
+	pause, since := minPause, s.now()
 	for open := s.open(); len(open) > 0; open = s.open() {
 		moved := s.round(ctx, open)
 		if ctx.Err() != nil {
 			break
 		}
 		if moved {
-			pause = minPause
+			pause, since = minPause, s.now()
 			continue
+		}
+		if s.now().Sub(since) >= patience {
+			break
 		}
 		if s.rest(ctx, pause); ctx.Err() != nil {
 			break
@@ -91,12 +96,12 @@ func (s *session) open() []*lane {
 // round reports whether any partition came further.
 func (s *session) round(ctx context.Context, open []*lane) (moved bool) {
 	if !s.id.known {
-		id, epoch, err := s.broker.identify(ctx)
+		term, err := s.broker.identify(ctx)
 		if err != nil {
 			s.why = err
 			return false
 		}
-		s.id.assume(id, epoch)
+		s.id.assume(term)
 	}
 	batches := make(map[int32]*sarama.RecordBatch, len(open))
 	for _, l := range open {
@@ -208,7 +213,7 @@ func (s *session) narrow(l *lane, a answer, v verdict) {
 		return
 	}
 	i := l.queue[0]
-	r := outbox.Result{Fate: outbox.Refused, Partition: l.partition, Err: fault.Wrap(fault.Infra, "send to kafka", a.code)}
+	r := outbox.Result{Fate: outbox.Refused, Partition: l.partition, Err: fault.Wrap(fault.Refused, "send to kafka", a.code)}
 	if v == tooLarge {
 		r.Fate = outbox.TooLarge
 	}
@@ -258,7 +263,7 @@ func (s *session) resolve() {
 		l.again, l.doubtful = len(ids), true
 		for n, id := range ids {
 			if n >= len(l.queue) || s.records[l.queue[n]].EventID != id {
-				s.id.bump()
+				s.id.forget()
 				for _, l := range s.lanes {
 					l.again, l.doubtful = 0, false
 				}
@@ -274,12 +279,16 @@ func (s *session) spread(partition func(key string) (int32, error)) error {
 	lanes := make(map[int32]*lane)
 	for i, r := range s.records {
 		if strings.TrimSpace(r.Key) == "" {
-			s.results[i] = outbox.Result{Fate: outbox.Refused, Err: fault.New(fault.Infra, "send to kafka", "event %d has a blank key", r.EventID)}
+			s.results[i] = outbox.Result{Fate: outbox.Refused, Err: fault.New(fault.Refused, "send to kafka", "event %d has a blank key", r.EventID)}
 			continue
 		}
 		p, err := partition(r.Key)
 		if err != nil {
 			return err
+		}
+		if err := s.blind[p]; err != nil {
+			s.results[i] = outbox.Result{Partition: p, Err: outage("send to kafka", fmt.Errorf("the end of partition %d is not known: %w", p, err))}
+			continue
 		}
 		if lanes[p] == nil {
 			lanes[p] = &lane{partition: p, limit: len(s.records)}

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"os"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"msgexchange/jobs/outbox"
+	"msgexchange/workers/deliver"
 	"msgexchange/workers/deliver/kafkatest"
 	"msgexchange/workers/kafka"
 )
@@ -28,7 +31,7 @@ func TestMemory(t *testing.T) {
 			return outbox.Acked
 		})
 		return kafkatest.Bench{
-			Kafka: topic, Away: topic.Away, TooLarge: outbox.Record{Value: []byte("huge")},
+			Kafka: topic, Check: topic.Check, Away: topic.Away, Another: func(*testing.T) deliver.Kafka { return topic }, TooLarge: outbox.Record{Value: []byte("huge")},
 			Records: func(*testing.T) map[int32][]outbox.Record { return topic.Records() },
 		}
 	})
@@ -46,8 +49,10 @@ func TestProducer(t *testing.T) {
 		cfg := kafka.Defaults()
 		cfg.Brokers, cfg.RequestTimeout, cfg.SendTimeout = c.ListenAddrs(), 300*time.Millisecond, time.Second
 		var away *kfake.FaultHandle
+		p := producer(t, cfg, topic)
 		return kafkatest.Bench{
-			Kafka: producer(t, cfg, topic), TooLarge: tooLarge(),
+			Kafka: p, Check: p.Check, TooLarge: tooLarge(),
+			Another: func(t *testing.T) deliver.Kafka { t.Helper(); return producer(t, cfg, topic) },
 			Away: func(gone bool) {
 				if gone {
 					away = c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce, kmsg.Metadata, kmsg.ListOffsets}, Topic: topic, Count: -1})
@@ -58,6 +63,38 @@ func TestProducer(t *testing.T) {
 			Records: func(t *testing.T) map[int32][]outbox.Record { t.Helper(); return consume(t, cfg.Brokers, topic) },
 		}
 	})
+}
+
+func TestK21_KeysLandWhereJavaPutsThem(t *testing.T) {
+	t.Parallel()
+	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(partitions, "msg"))
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	cfg := kafka.Defaults()
+	cfg.Brokers = c.ListenAddrs()
+	requireJavasPartitions(t, producer(t, cfg, "msg"))
+}
+
+// requireJavasPartitions sends 1,000 keys to a topic of six partitions. Where the partitioner of Apache Kafka's own client
+// puts each was recorded by testdata/JavaPartitions.java.
+func requireJavasPartitions(t *testing.T, p *kafka.Producer) {
+	t.Helper()
+	recorded, err := os.ReadFile("testdata/java-partitions.txt")
+	require.NoError(t, err)
+	var recs []outbox.Record
+	var want []int32
+	for line := range strings.Lines(string(recorded)) {
+		place, key, _ := strings.Cut(strings.TrimSpace(line), " ")
+		n, err := strconv.ParseInt(place, 10, 32)
+		require.NoError(t, err)
+		want = append(want, int32(n))
+		recs = append(recs, outbox.Record{EventID: int64(len(want)), Key: key, Value: []byte("{}")})
+	}
+	require.Len(t, want, 1000)
+	for i, r := range p.Send(t.Context(), new(kafkatest.Chair).Seat(), recs) {
+		require.NoError(t, r.Err)
+		require.Equal(t, want[i], r.Partition, recs[i].Key)
+	}
 }
 
 func producer(t *testing.T, cfg kafka.Config, topic string) *kafka.Producer {

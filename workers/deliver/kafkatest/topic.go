@@ -9,6 +9,7 @@ import (
 
 	"msgexchange/jobs/fault"
 	"msgexchange/jobs/outbox"
+	"msgexchange/workers/deliver"
 )
 
 const partitions = 4
@@ -22,6 +23,8 @@ type Topic struct {
 	secret bool
 	judge  func(outbox.Record) outbox.Fate
 	sends  int
+	terms  [partitions]int16 // the newest epoch each partition has seen
+	seats  map[deliver.Seat]int16
 }
 
 // Away makes Send, Tail and Check fail with an outage until it is called with false.
@@ -63,8 +66,8 @@ func (t *Topic) Records() map[int32][]outbox.Record {
 	return out
 }
 
-// Send appends.
-func (t *Topic) Send(_ context.Context, records []outbox.Record) []outbox.Result {
+// Send appends what no partition has a newer seat's records of.
+func (t *Topic) Send(ctx context.Context, seat deliver.Seat, records []outbox.Record) []outbox.Result {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	results := make([]outbox.Result, len(records))
@@ -74,15 +77,29 @@ func (t *Topic) Send(_ context.Context, records []outbox.Record) []outbox.Result
 		}
 		return results
 	}
+	epoch, known := t.seats[seat]
+	if !known {
+		term, err := seat.Claim(ctx, outbox.Term{Cluster: "memory", Producer: 1})
+		if err != nil {
+			for i := range results {
+				results[i].Err = fault.Wrap(fault.Outage, "send to kafka", err)
+			}
+			return results
+		}
+		if t.seats == nil {
+			t.seats = make(map[deliver.Seat]int16)
+		}
+		epoch, t.seats[seat] = term.Epoch, term.Epoch
+	}
 	t.sends++
 	stopped := make(map[int32]bool)
 	for i, r := range records {
-		results[i] = t.append(r, stopped)
+		results[i] = t.append(r, epoch, stopped)
 	}
 	return results
 }
 
-func (t *Topic) append(r outbox.Record, stopped map[int32]bool) outbox.Result {
+func (t *Topic) append(r outbox.Record, epoch int16, stopped map[int32]bool) outbox.Result {
 	h := fnv.New32a()
 	h.Write([]byte(r.Key))
 	p := int32(h.Sum32() % partitions)
@@ -93,11 +110,12 @@ func (t *Topic) append(r outbox.Record, stopped map[int32]bool) outbox.Result {
 	if r.Key == "" {
 		result.Fate = outbox.Refused
 	}
-	if stopped[p] {
+	if stopped[p] || epoch < t.terms[p] {
 		result.Fate = outbox.Waiting
 	}
 	switch result.Fate {
 	case outbox.Acked:
+		t.terms[p] = epoch
 		result.Offset = int64(len(t.logs[p]))
 		t.logs[p] = append(t.logs[p], r)
 		if t.deaf {
@@ -105,7 +123,7 @@ func (t *Topic) append(r outbox.Record, stopped map[int32]bool) outbox.Result {
 		}
 		return result
 	case outbox.Refused, outbox.TooLarge:
-		result.Err = fault.New(fault.Infra, "send to kafka", "event %d refused", r.EventID)
+		result.Err = fault.New(fault.Refused, "send to kafka", "event %d refused", r.EventID)
 	case outbox.Waiting:
 		result.Err = fault.New(fault.Outage, "send to kafka", "behind a record that failed")
 	}

@@ -1,0 +1,224 @@
+//go:build kafka
+
+package kafkatest_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"text/template"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// server is one Apache Kafka broker of the test's own: free ports of this machine, a temporary folder, ended by its own pid.
+// Before 3.x it comes with a ZooKeeper.
+type server struct {
+	t         *testing.T // whose end is its end
+	jars, dir string
+	Addr      string // PLAINTEXT
+	Secure    string // SASL_SSL: PLAIN as user, SCRAM for whoever is made
+	CAFile    string
+	process   *exec.Cmd
+}
+
+const (
+	saslUser     = "user"
+	saslPassword = "not-a-secret"
+)
+
+// startServer starts the broker of a folder of jars and waits until it answers.
+func startServer(t *testing.T, version, jars string) *server {
+	t.Helper()
+	s := &server{t: t, jars: jars, dir: t.TempDir()}
+	s.CAFile = filepath.Join(s.dir, "ca.pem")
+	ports := freePorts(t, 4)
+	s.Addr, s.Secure = "127.0.0.1:"+ports[0], "127.0.0.1:"+ports[1]
+	certificate, key := selfSigned(t)
+	require.NoError(t, os.WriteFile(s.CAFile, certificate, 0o600))
+	oneLine := func(pem []byte) string { return strings.ReplaceAll(strings.TrimSpace(string(pem)), "\n", `\n`) }
+	var b bytes.Buffer
+	require.NoError(t, properties.Execute(&b, map[string]any{
+		"ZooKeeper": strings.HasPrefix(version, "2."), "Plain": s.Addr, "Secure": s.Secure, "Controller": "127.0.0.1:" + ports[2],
+		"Dir": s.dir, "Certificate": oneLine(certificate), "Key": oneLine(key), "User": saslUser, "Password": saslPassword,
+	}))
+	require.NoError(t, os.WriteFile(s.path("server.properties"), b.Bytes(), 0o600))
+	if strings.HasPrefix(version, "2.") {
+		const tickMillis = "500" // sessions of a killed broker end after four
+		address := ports[2]
+		s.background("zookeeper", "org.apache.zookeeper.server.ZooKeeperServerMain", address, s.path("zookeeper"), tickMillis)
+		s.await(t, "127.0.0.1:"+address)
+	} else {
+		id := make([]byte, 16)
+		_, _ = rand.Read(id)
+		id[0] &= 0x3f // a name that begins with - would be an option
+		out, err := s.java(t, "kafka.tools.StorageTool", "format", "-t", base64.RawURLEncoding.EncodeToString(id), "-c", s.path("server.properties")).CombinedOutput()
+		require.NoError(t, err, "%s", out)
+	}
+	s.Start(t)
+	return s
+}
+
+// properties is the broker's configuration.
+var properties = template.Must(template.New("").Parse(`
+{{- if .ZooKeeper}}broker.id=1
+zookeeper.connect={{.Controller}}
+zookeeper.session.timeout.ms=2000
+listeners=PLAINTEXT://{{.Plain}},SASL_SSL://{{.Secure}}
+{{- else}}node.id=1
+process.roles=broker,controller
+controller.quorum.voters=1@{{.Controller}}
+controller.listener.names=CONTROLLER
+listeners=PLAINTEXT://{{.Plain}},SASL_SSL://{{.Secure}},CONTROLLER://{{.Controller}}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL,CONTROLLER:PLAINTEXT
+{{- end}}
+advertised.listeners=PLAINTEXT://{{.Plain}},SASL_SSL://{{.Secure}}
+inter.broker.listener.name=PLAINTEXT
+log.dirs={{.Dir}}/data
+auto.create.topics.enable=false
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=1
+sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512
+listener.name.sasl_ssl.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required user_{{.User}}="{{.Password}}";
+listener.name.sasl_ssl.scram-sha-256.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
+listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
+ssl.keystore.type=PEM
+ssl.keystore.certificate.chain={{.Certificate}}
+ssl.keystore.key={{.Key}}
+ssl.endpoint.identification.algorithm=
+`))
+
+func (s *server) path(name string) string { return filepath.Join(s.dir, name) }
+
+func (s *server) java(t *testing.T, class string, args ...string) *exec.Cmd {
+	t.Helper()
+	args = append([]string{"-Xmx512m", "-XX:TieredStopAtLevel=1", "-Dlog4j2.level=ERROR", "-cp", s.jars + "/*", class}, args...)
+	return exec.CommandContext(context.WithoutCancel(t.Context()), "java", args...)
+}
+
+// background starts a program that ends with the test, and tells its last words if the test failed.
+func (s *server) background(name, class string, args ...string) *exec.Cmd {
+	t := s.t
+	t.Helper()
+	cmd := s.java(t, class, args...)
+	said, err := os.OpenFile(s.path(name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	require.NoError(t, err)
+	defer func() { _ = said.Close() }()
+	cmd.Stdout, cmd.Stderr = said, said
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		if text, err := os.ReadFile(said.Name()); t.Failed() && err == nil {
+			t.Logf("---- %s\n%s", name, text[max(0, len(text)-4096):])
+		}
+	})
+	return cmd
+}
+
+// Start starts the broker and waits until it takes connections.
+func (s *server) Start(t *testing.T) {
+	t.Helper()
+	s.process = s.background("kafka", "kafka.Kafka", s.path("server.properties"))
+	s.await(t, s.Addr)
+	s.await(t, s.Secure)
+}
+
+// Stop ends the broker in order.
+func (s *server) Stop(t *testing.T) {
+	t.Helper()
+	require.NoError(t, s.process.Process.Signal(syscall.SIGTERM))
+	_ = s.process.Wait() // 143: ended by a signal
+}
+
+// Kill is kill -9.
+func (s *server) Kill(t *testing.T) {
+	t.Helper()
+	require.NoError(t, s.process.Process.Kill())
+	_ = s.process.Wait()
+}
+
+// Freeze stops the broker in mid-air; it goes on when told so.
+func (s *server) Freeze(t *testing.T, frozen bool) {
+	t.Helper()
+	require.NoError(t, s.process.Process.Signal(map[bool]os.Signal{true: syscall.SIGSTOP, false: syscall.SIGCONT}[frozen]))
+}
+
+func (s *server) await(t *testing.T, addr string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if c, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr); err == nil {
+			_ = c.Close()
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			require.FailNow(t, "nobody listens on "+addr)
+		}
+	}
+}
+
+func freePorts(t *testing.T, n int) (ports []string) {
+	t.Helper()
+	for range n {
+		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		defer func() { _ = l.Close() }()
+		_, port, err := net.SplitHostPort(l.Addr().String())
+		require.NoError(t, err)
+		ports = append(ports, port)
+	}
+	return slices.Clip(ports)
+}
+
+// selfSigned makes a certificate of this machine's, its own authority, and its key, in PEM.
+func selfSigned(t *testing.T) (certificate, key []byte) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	about := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test broker"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, about, about, &private.PublicKey, private)
+	require.NoError(t, err)
+	secret, err := x509.MarshalPKCS8PrivateKey(private)
+	require.NoError(t, err)
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})
+}
+
+// homes reads MSGX_TEST_KAFKA_HOMES: VERSION=FOLDER of jars, one a line.
+func homes(t *testing.T) (versions []string, folders map[string]string) {
+	t.Helper()
+	folders = make(map[string]string)
+	for line := range strings.FieldsSeq(os.Getenv("MSGX_TEST_KAFKA_HOMES")) {
+		version, folder, ok := strings.Cut(line, "=")
+		require.True(t, ok, "MSGX_TEST_KAFKA_HOMES: %q is not VERSION=FOLDER", line)
+		versions, folders[version] = append(versions, version), folder
+	}
+	return versions, folders
+}
