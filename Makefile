@@ -79,7 +79,7 @@ test-fuzz: ## fuzz every target of the core for FUZZTIME (60s) each; its seeds a
 
 .PHONY: setup
 setup: ## get PostgreSQL and MariaDB for the tests if they are missing
-	@deploy/setup/servers.sh postgres mariadb cc
+	@deploy/setup/servers.sh postgres mariadb pgbouncer cc
 
 .PHONY: lint
 lint: ## check style, imports and shape
