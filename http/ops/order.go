@@ -86,6 +86,7 @@ func (a *API) Orders() map[string]func(*gin.Context) error {
 	return map[string]func(*gin.Context) error{
 		"/ops/maintenance/:task": a.Maintain,
 		"/ops/requests":          func(c *gin.Context) error { return serve(a, c, http.StatusAccepted, "requests", a.makeRequest) },
+		"/ops/events/replay":     a.replayEvents,
 		"/ops/lane/reseed":       a.reseed,
 		"/ops/backfill/resume":   a.resume,
 	}
