@@ -13,7 +13,7 @@ COMMIT   := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 LDFLAGS  := -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 IMAGE    ?= msgexchange:$(VERSION)
 FUZZTIME  ?= 60s
-BENCHTIME ?= 3s
+BENCHTIME ?= 10s
 
 # The race detector needs a C compiler; without one the tests still run, and say so.
 TESTFLAGS = -shuffle=on $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
@@ -77,7 +77,7 @@ test-fuzz: ## fuzz every target of the core for FUZZTIME (60s) each; its seeds a
 
 .PHONY: setup
 setup: ## get PostgreSQL and MariaDB for the tests if they are missing
-	@deploy/setup/servers.sh postgres mariadb cc
+	@deploy/setup/servers.sh postgres mariadb pgbouncer cc
 
 .PHONY: lint
 lint: ## check style, imports and shape

@@ -77,7 +77,7 @@ func Open(ctx context.Context, c Config) (*pgxpool.Pool, error) {
 	}
 	if err := pool.Ping(ctx); err != nil {
 		pool.Close()
-		return nil, fmt.Errorf("open postgres: %w", Classify(err))
+		return nil, unreached("open postgres", err)
 	}
 	return pool, nil
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -18,19 +20,31 @@ var (
 	ErrPooler    = errors.New("there is a connection pooler before PostgreSQL; connect to the server itself: notifications and session settings do not pass a pooler")
 )
 
+// unreached says why a connection could not be made. A protocol violation is a pooler's refusal of our session settings:
+// PostgreSQL knows them all.
+func unreached(op string, err error) error {
+	const protocolViolation = "08P01"
+	var pe *pgconn.PgError
+	if errors.As(err, &pe) && pe.Code == protocolViolation {
+		return fmt.Errorf("%s: %w (%w)", op, ErrPooler, err)
+	}
+	return fmt.Errorf("%s: %w", op, Classify(err))
+}
+
 // CheckServer proves that the server behind pool is one we can work on: new enough (ErrOldServer) and reached directly
 // (ErrPooler, K07). It gives the server's version as text.
 func CheckServer(ctx context.Context, pool *pgxpool.Pool) (version string, err error) {
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
-		return "", fmt.Errorf("check postgres: %w", Classify(err))
+		return "", unreached("check postgres", err)
 	}
 	defer conn.Release()
 
 	var number string
 	var pid uint32
 	const query = `SELECT current_setting('server_version'), current_setting('server_version_num'), pg_backend_pid()`
-	if err := conn.QueryRow(ctx, query).Scan(&version, &number, &pid); err != nil {
+	// Simple protocol: a pooler may hand us a session in which somebody else prepared our statement.
+	if err := conn.QueryRow(ctx, query, pgx.QueryExecModeSimpleProtocol).Scan(&version, &number, &pid); err != nil {
 		return "", fmt.Errorf("check postgres: %w", Classify(err))
 	}
 	if n, err := strconv.Atoi(number); err != nil || n < minServerVersion {

@@ -192,12 +192,19 @@ func (n *node) header() *head.Head {
 	c := n.config
 	return head.New(head.Config{
 		Lane: c.Lane, Batch: c.Pipeline.HeadBatch, Marks: n.live(), Shadow: !n.live(), Retry: c.Pipeline.Policy, Identity: c.Identity,
-		Decode: sis.Options{Zone: n.zone, Ignore: c.Ignore.Rules},
-		Flight: flight.Options{Zone: n.zone, CutoffHour: c.OperationDay.CutoffHour, DetachOnMasterDelete: c.Flight.FDELMaster == "detach"},
+		Decode: decodeOptions(c, n.zone), Flight: flightOptions(c, n.zone),
 		MsgKey: outbox.MsgKey(c.Kafka.MsgKey),
 	}, head.Deps{
 		Pool: n.pool, Store: n.store, Mailbox: n.mailbox, Waker: n.waker, Metrics: head.NewMetrics(n.metrics), Log: n.log, Now: time.Now,
 	})
+}
+
+func decodeOptions(c config.Config, zone *time.Location) sis.Options {
+	return sis.Options{Zone: zone, Ignore: c.Ignore.Rules}
+}
+
+func flightOptions(c config.Config, zone *time.Location) flight.Options {
+	return flight.Options{Zone: zone, CutoffHour: c.OperationDay.CutoffHour, DetachOnMasterDelete: c.Flight.FDELMaster == "detach"}
 }
 
 func (n *node) backfiller() *backfill.Backfill {

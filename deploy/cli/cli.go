@@ -40,6 +40,7 @@ type commands struct {
 	Demo     demo     `cmd:"" help:"Run the whole system on this machine, with everything it needs."`
 	Simulate simulate `cmd:"" help:"Write realistic messages into the mailbox."`
 	Doctor   examine  `cmd:"" help:"Check every dependency and right; say what to do about what is wrong."`
+	Replay   replay   `cmd:"" help:"Put messages that failed back into the line."`
 	Decode   decode   `cmd:"" help:"Decode a message and print it as JSON."`
 	Version  version  `cmd:"" help:"Print version, commit and Go."`
 }

@@ -17,5 +17,15 @@ func (n *node) makeKeeper(context.Context) (err error) {
 
 // upkeep lists the tasks.
 func (n *node) upkeep() []maintenance.Task {
-	return nil
+	c := n.config
+	archive := maintenance.NewArchive(maintenance.ArchiveConfig{
+		Retention: c.Archive.Retention, Texts: c.Raw.Retention, Identities: c.Identity.Retention,
+	}, n.pool, n.store, time.Now)
+	return []maintenance.Task{
+		{Name: maintenance.ArchiveTask, When: c.Archive.Schedule, Do: archive.Do},
+		{Name: maintenance.SnapLogTask, When: snapLogSchedule, Do: maintenance.SnapLog(n.pool, n.store, time.Now)},
+	}
 }
+
+// What has no key of its own runs at quiet times between the others.
+const snapLogSchedule = "45 3 * * *"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes sure that PostgreSQL and, when asked, MariaDB are on this machine. It starts nothing: db/dbserver does, privately.
 #
-#   deploy/setup/servers.sh [postgres] [mariadb] [cc]      cc: the C compiler that go test -race needs
+#   deploy/setup/servers.sh [postgres] [mariadb] [pgbouncer] [cc]      cc: the C compiler that go test -race needs
 #
 # What is found is left alone. What is missing is installed from the system's packages as root, or unpacked by an ordinary
 # user into root/ of the cache (${XDG_CACHE_HOME:-$HOME/.cache}/msgexchange or $MSGX_CACHE), where db/dbserver looks too. Otherwise: one sentence, exit 1.
@@ -24,6 +24,7 @@ found() {
 		/opt/homebrew/opt/postgresql*/bin/postgres /usr/local/opt/postgresql*/bin/postgres "$(command -v postgres || true)" ;;
 	mariadb) set -- "$root"/usr/sbin/mariadbd /usr/sbin/mariadbd /usr/sbin/mysqld \
 		/opt/homebrew/opt/mariadb*/bin/mariadbd /usr/local/opt/mariadb*/bin/mariadbd "$(command -v mariadbd || true)" ;;
+	pgbouncer) set -- "$root"/usr/sbin/pgbouncer /usr/sbin/pgbouncer "$(command -v pgbouncer || true)" ;;
 	cc) set -- "$(command -v cc || command -v gcc || true)" ;;
 	*) fail "unknown server $1" ;;
 	esac
@@ -36,6 +37,7 @@ packages() {
 	case "$1" in
 	postgres) echo postgresql ;;
 	mariadb) echo mariadb-server ;;
+	pgbouncer) echo pgbouncer ;;
 	cc) echo gcc libc6-dev ;;
 	esac
 }
@@ -72,11 +74,22 @@ unpack() {
 	rm -rf "$apt"
 }
 
+# get PACKAGE…: as whoever we are, in a shell of its own.
+get() {
+	command -v apt-get >/dev/null || return
+	if [ "$(id -u)" = 0 ]; then (install "$@"); else (unpack "$@"); fi
+}
+
 missing=() wanted=()
 for server; do
 	if found "$server"; then continue; fi
 	if [ "$server" = cc ] && [ "$(id -u)" != 0 ]; then
 		say "no C compiler found: tests will run without the race detector"
+		continue
+	fi
+	if [ "$server" = pgbouncer ]; then
+		get pgbouncer || true
+		found pgbouncer || say "no PgBouncer: what it does to us is not tested here"
 		continue
 	fi
 	missing+=("$server")
@@ -88,7 +101,7 @@ done
 command -v apt-get >/dev/null || fail "please install ${missing[*]}: not found here, and this system has no apt-get"
 say "${missing[*]} not found: getting ${wanted[*]}"
 trap 'fail "could not get ${wanted[*]}; please have them installed"' ERR
-if [ "$(id -u)" = 0 ]; then (install "${wanted[@]}"); else (unpack "${wanted[@]}"); fi
+get "${wanted[@]}"
 for server in "${missing[@]}"; do
 	found "$server" || fail "$server is still not found after getting ${wanted[*]}; please install it"
 done

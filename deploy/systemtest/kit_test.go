@@ -5,9 +5,13 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	_ "github.com/go-sql-driver/mysql" // the driver of sql.Open
+	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -61,17 +65,26 @@ type world struct {
 	mailbox *sql.DB
 	kafka   *rig.Broker
 	busOff  atomic.Bool
+	mute    atomic.Bool  // muteKafka
+	muted   atomic.Int64 // produce requests that got no answer
 
+	pgDSN, mailboxDSN string // of the servers themselves
 	viaPG, viaMailbox door
+	ear               ear      // at both doors
 	base              []string // configuration of every pod
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	pgDSN, mailboxDSN := dbtest.DSN(t), dbtest.Mailbox(t)
-	w := &world{}
+	return newWorldOn(t, dbtest.Mailbox(t))
+}
+
+// newWorldOn is newWorld with another mailbox.
+func newWorldOn(t *testing.T, mailboxDSN string) *world {
+	t.Helper()
+	w := &world{pgDSN: dbtest.DSN(t), mailboxDSN: mailboxDSN}
 	var err error
-	w.pg, err = pgxpool.New(t.Context(), pgDSN)
+	w.pg, err = pgxpool.New(t.Context(), w.pgDSN)
 	require.NoError(t, err)
 	t.Cleanup(w.pg.Close)
 	w.mailbox, err = sql.Open("mysql", mailboxDSN)
@@ -81,17 +94,55 @@ func newWorld(t *testing.T) *world {
 	require.NoError(t, err)
 	t.Cleanup(w.kafka.Close)
 
-	doors, err := rig.OpenDoors(t.Context(), pgDSN, mailboxDSN)
-	require.NoError(t, err)
-	t.Cleanup(doors.Close)
-	w.viaPG, w.viaMailbox = door{doors.PG}, door{doors.Mailbox}
-	w.base = append(doors.Env(),
+	var through []string
+	w.viaPG, w.viaMailbox, through = w.doors(t, nil)
+	w.viaPG.Watch(w.ear.hear)
+	w.viaMailbox.Watch(w.ear.hear)
+	w.base = append(through,
 		"MSGX_KAFKA_BROKERS="+strings.Join(w.kafka.ListenAddrs(), ","),
 		"MSGX_HTTP_ADDR=127.0.0.1:0",
 		"MSGX_SCHD_FLUSH_PERIOD=200ms",
 		"MSGX_PIPELINE_CUTOVER_WATERMARK=zero",
 	)
 	return w
+}
+
+// doors are a way of one's own to the two servers, and the settings that lead a pod through it; change, unless nil, edits the
+// mailbox's DSN first.
+func (w *world) doors(t *testing.T, change func(*mysql.Config)) (pg, mailbox door, env []string) {
+	t.Helper()
+	dsn, err := mysql.ParseDSN(w.mailboxDSN)
+	require.NoError(t, err)
+	if change != nil {
+		change(dsn)
+	}
+	doors, err := rig.OpenDoors(t.Context(), w.pgDSN, dsn.FormatDSN())
+	require.NoError(t, err)
+	t.Cleanup(doors.Close)
+	return door{doors.PG}, door{doors.Mailbox}, doors.Env()
+}
+
+// ear hears what pods say to the servers.
+type ear struct {
+	// queries counts the statements that MySQL clients send.
+	queries atomic.Int64
+	// loseCommits makes the answer to each nth COMMIT of a PostgreSQL client get lost: it is carried out, and the client sees
+	// its connection end. 0: none. lost counts them.
+	loseCommits, commits, lost atomic.Int64
+}
+
+// hear is rig.Proxy's.
+func (e *ear) hear(b []byte) (lose bool) {
+	const comQuery = 3
+	if len(b) > 4 && b[3] == 0 && b[4] == comQuery {
+		e.queries.Add(1)
+	}
+	nth := e.loseCommits.Load()
+	if nth == 0 || !bytes.Contains(b, []byte("Q\x00\x00\x00\x0bcommit\x00")) || e.commits.Add(1)%nth != 0 {
+		return false
+	}
+	e.lost.Add(1)
+	return true
 }
 
 // door is the way of all pods to one server.
@@ -247,6 +298,15 @@ func (w *world) read(t *testing.T, topic string) []*kgo.Record {
 
 func header(r *kgo.Record, key string) string { return rig.Header(r, key) }
 
+// freePort finds a port that nobody listens on.
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { _ = l.Close() }()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
 // get asks a pod by HTTP.
 func get(t *testing.T, url string) (int, string) {
 	t.Helper()
@@ -259,4 +319,83 @@ func get(t *testing.T, url string) (int, string) {
 	_, err = b.ReadFrom(resp.Body)
 	require.NoError(t, err)
 	return resp.StatusCode, b.String()
+}
+
+// operator is who may give orders to pods started with asOperator.
+const operatorToken = "systemtest-operator"
+
+// asOperator is the setting that lets operatorToken in.
+func asOperator(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "tokens")
+	require.NoError(t, os.WriteFile(file, []byte(operatorToken+" olga operator\n"), 0o600))
+	return "MSGX_HTTP_TOKENS_FILE=" + file
+}
+
+// order gives a pod an operator's order.
+func order(t *testing.T, url, body string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
+	require.NoError(t, err)
+	req.Header.Set("Authorization", "Bearer "+operatorToken)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	defer func() { _ = resp.Body.Close() }()
+	answer, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	return resp.StatusCode, string(answer)
+}
+
+// traffic writes changes of ten flights, from FLID 1 on, until it is stopped; stop gives how many messages were written, with
+// the schedule that makes the flights.
+func (w *world) traffic(t *testing.T, pause time.Duration) (stop func() int) {
+	t.Helper()
+	w.put(t, schedule(1, 1, flights))
+	return w.changes(t, pause)
+}
+
+// changes is traffic on flights that are there already.
+func (w *world) changes(t *testing.T, pause time.Duration) (stop func() int) {
+	t.Helper()
+	quit, written := make(chan struct{}), make(chan int, 1)
+	go func() {
+		tick := time.NewTicker(pause)
+		defer tick.Stop()
+		n := 0
+		defer func() { written <- n + 1 }()
+		for {
+			select {
+			case <-quit:
+				return
+			case <-tick.C:
+			}
+			_, err := w.mailbox.ExecContext(context.WithoutCancel(t.Context()),
+				"INSERT INTO cminmsgs (CMINMSGS_CLOB_MSG, CMINMSGS_DATE_RECEIVED, CMINMSGS_STATUS) VALUES (?, UTC_TIMESTAMP() + INTERVAL 8 HOUR, 'VALID')",
+				flop(2+n, 1+n%flights, "STND", strconv.Itoa(n)))
+			if err != nil {
+				t.Errorf("write traffic: %v", err)
+				return
+			}
+			n++
+		}
+	}()
+	stop = sync.OnceValue(func() int { close(quit); return <-written })
+	t.Cleanup(func() { stop() })
+	return stop
+}
+
+// flights is how many flights traffic changes.
+const flights = 10
+
+// requireExact checks what n messages of traffic must have led to: each succeeded, each is one step of its flight's version
+// and one event, all in order, nothing twice.
+func (w *world) requireExact(t *testing.T, n int) {
+	t.Helper()
+	require.Equal(t, map[string]int{"SUCCEEDED": n}, w.states(t))
+	require.Equal(t, int64(flights+n-1), w.number(t, "SELECT sum(state_version) FROM flight_schd"), "each message is one version step")
+	require.Equal(t, int64(flights+n-1), w.number(t, "SELECT count(DISTINCT (flid, state_version)) FROM msg_event WHERE target = 'KAFKA:msg'"))
+	require.Equal(t, int64(flights+n-1), w.number(t, "SELECT count(*) FROM msg_event WHERE target = 'KAFKA:msg'"), "one event each")
+	require.Zero(t, w.number(t, "SELECT count(*) FROM msg_event WHERE state = 'DEAD' OR attempts > 0"))
+	w.requireInOrder(t, "msg", flights+n-1)
 }

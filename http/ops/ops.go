@@ -32,6 +32,8 @@ type API struct {
 	Lane   Reseeder
 	// Asking is for orders about requests.
 	Asking Asking
+	// Replaying is for orders to put messages back.
+	Replaying Replaying
 }
 
 // Rows of a page.

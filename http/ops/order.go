@@ -84,6 +84,7 @@ type Waker interface {
 // Orders are the actions by path: each a POST, for operators only.
 func (a *API) Orders() map[string]func(*gin.Context) error {
 	return map[string]func(*gin.Context) error{
+		"/ops/replay":            a.replay,
 		"/ops/maintenance/:task": a.Maintain,
 		"/ops/requests":          func(c *gin.Context) error { return serve(a, c, http.StatusAccepted, "requests", a.makeRequest) },
 		"/ops/events/replay":     a.replayEvents,

@@ -104,6 +104,7 @@ func BenchmarkMessage(b *testing.B) {
 }
 
 func benchMessage(b *testing.B, text []byte, flights *flight.Set, zone *time.Location) {
+	b.Helper()
 	var pass, decoding, deciding, both stage
 	var m sis.Message
 	var o flight.Outcome

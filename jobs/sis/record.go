@@ -150,18 +150,21 @@ func (d *decoder) scalars(rec *Record, e *Element, n *node) error {
 	if _, twice := rec.Fields[lead]; twice {
 		return n.broken("", "it may stand only once")
 	}
+	var first Value
 	for i := range e.Fields {
 		f := &e.Fields[i]
 		v, err := f.Form.read(n.wire(f), d.zone)
-		if err != nil {
+		switch {
+		case err != nil:
 			return n.broken(f.below(), "%w", err)
-		}
-		if e.Strict && rec.Fields[lead].IsEmpty() && !v.IsEmpty() && f.Name != lead {
+		case i == 0:
+			first = v
+		case e.Strict && first.IsEmpty() && !v.IsEmpty():
 			return n.broken(e.Fields[0].below(), "it is missing or empty")
 		}
 		rec.Fields[f.Name] = v
 	}
-	if rec.Fields[lead].IsEmpty() {
+	if first.IsEmpty() {
 		clearAll(rec.Fields, e)
 		return nil
 	}

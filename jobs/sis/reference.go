@@ -38,7 +38,6 @@ type ReferenceRecord struct {
 type referenceReader struct {
 	records  []ReferenceRecord
 	keys     map[string]int // which record has it, from 1
-	bodies   int
 	keyless  int
 	declared string // RECS
 }

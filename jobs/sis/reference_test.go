@@ -39,13 +39,17 @@ func TestReferenceRules(t *testing.T) {
 		{"key missing", "TLST-DNLD", "<TLST><TNAM>x</TNAM></TLST>" + one, `{"records":[{"tcod":"T1"}],"remarks":["1 TLST without TCOD passed over"]}`},
 		{"key empty", "TLST-ADD", "<TLST><TCOD> </TCOD></TLST>", `{"records":[],"remarks":["1 TLST without TCOD passed over"]}`},
 		{"key missing in a deletion", "TLST-DEL", "<TLST/>" + one, `{"records":[{"tcod":"T1"}],"remarks":["1 TLST without TCOD passed over"]}`},
-		{"flags", "TLST-DNLD", "<TLST><TCOD>T1</TCOD><TPAX>y</TPAX></TLST><TLST><TCOD>T2</TCOD><TPAX>1</TPAX></TLST><TLST><TCOD>T3</TCOD><TPAX/></TLST>",
-			`{"records":[{"tcod":"T1","tpax":"Y"},{"tcod":"T2","tpax":"N"},{"tcod":"T3"}]}`},
+		{
+			"flags", "TLST-DNLD", "<TLST><TCOD>T1</TCOD><TPAX>y</TPAX></TLST><TLST><TCOD>T2</TCOD><TPAX>1</TPAX></TLST><TLST><TCOD>T3</TCOD><TPAX/></TLST>",
+			`{"records":[{"tcod":"T1","tpax":"Y"},{"tcod":"T2","tpax":"N"},{"tcod":"T3"}]}`,
+		},
 		{"case of a key", "TLST-DNLD", "<TLST><TCOD>t1</TCOD></TLST>" + one, `{"records":[{"tcod":"t1"},{"tcod":"T1"}]}`},
 		{"keys that are numbers", "ORGN-DNLD", "<ORGN><OGID>007</OGID></ORGN>", `{"records":[{"ogid":7}]}`},
 		{"repeated texts", "ABDG-UPD", "<ABDG><ABCD>B</ABCD><STND/><STND>2</STND><GATE> </GATE><STND>1</STND></ABDG>", `{"records":[{"abcd":"B","stnd":["2","1"]}]}`},
-		{"repeated with attributes", "AIRL-UPD", `<AIRL><ITOP>CA</ITOP><TRML MVIN="" FLIN=""/><TRML MVIN="A" FLIN="">T1</TRML><TRML MVIN="D"/></AIRL>`,
-			`{"records":[{"itop":"CA","trml":[{"mvin":"A","text":"T1"},{"mvin":"D"}]}]}`},
+		{
+			"repeated with attributes", "AIRL-UPD", `<AIRL><ITOP>CA</ITOP><TRML MVIN="" FLIN=""/><TRML MVIN="A" FLIN="">T1</TRML><TRML MVIN="D"/></AIRL>`,
+			`{"records":[{"itop":"CA","trml":[{"mvin":"A","text":"T1"},{"mvin":"D"}]}]}`,
+		},
 		{"repeated with children", "AIRL-UPD", `<AIRL><ITOP>CA</ITOP><SUBC><CODE>C1</CODE></SUBC><SUBC><CODE/></SUBC></AIRL>`, `{"records":[{"itop":"CA","subc":[{"code":"C1"}]}]}`},
 		{"deletion with the full record", "STTS-DEL", "<STTS><STTC>SCH</STTC><STTD>Scheduled</STTD><ABNS>N</ABNS><ABNS/></STTS>", `{"records":[{"sttc":"SCH"}]}`},
 		{"deletion of one twice", "TLST-DEL", one + one, `{"records":[{"tcod":"T1"}]}`},
@@ -137,7 +141,7 @@ func TestReferenceByType(t *testing.T) {
 		got, ok := sis.ReferenceByType(strings.ToLower(want.Type))
 		require.True(t, ok)
 		require.Same(t, want, got)
-		require.Equal(t, want.Type == "VIPL", want.Personal)
+		require.Equal(t, want.Personal, want.Type == "VIPL")
 		names := map[string]bool{}
 		for _, e := range want.Elements {
 			require.False(t, names[e.Name], "%s/%s", want.Type, e.Name)

@@ -56,7 +56,7 @@ func (r Request) Validate() error {
 		errs = append(errs, fmt.Errorf("%s is not a kind of request", quoted(string(r.Kind))))
 	case schedule && (r.From.IsZero() || r.To.IsZero() || r.From.After(r.To)):
 		errs = append(errs, errors.New("the window has no beginning, no end, or ends before it begins"))
-	case !schedule && !(r.From.IsZero() && r.To.IsZero()):
+	case !schedule && (!r.From.IsZero() || !r.To.IsZero()):
 		errs = append(errs, errors.New("a list has no window"))
 	}
 	if strings.Trim(r.SNDR, whiteSpace) != r.SNDR || r.SNDR == "" || len(r.SNDR) > maxCodeBytes {

@@ -125,7 +125,7 @@ func TestDecodeRequestRefuses(t *testing.T) {
 		{"text behind it", "</MSG>", "</MSG>x", fault.Malformed},
 		{"number 0", "000217", "000000", fault.Protocol},
 	} {
-		_, err := sis.DecodeRequest([]byte(strings.Replace(string(text), c.from, c.to, -1)), nil)
+		_, err := sis.DecodeRequest([]byte(strings.ReplaceAll(string(text), c.from, c.to)), nil)
 		require.Equal(t, c.class, fault.Of(err), "%s: %v", c.name, err)
 	}
 	list, err := sis.EncodeRequest(sis.Request{SNDR: "MSGX", SEQN: 1, DTTM: time.Unix(1, 0), Kind: "RQRD-SLST"}, nil)

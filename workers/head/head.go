@@ -211,6 +211,7 @@ func nobodysFault(ctx context.Context, err error) bool {
 // verdict killed its worker each time: it is DEAD without another try.
 func (h *Head) charge(ctx context.Context, f *lease.Fence, batch []store.Unfinished) ([]store.Unfinished, error) {
 	now := h.now()
+	var due []*store.Unfinished
 	var ids []int64
 	for i := range batch {
 		r := &batch[i]
@@ -220,20 +221,19 @@ func (h *Head) charge(ctx context.Context, f *lease.Fence, batch []store.Unfinis
 		if h.config.Retry.Spent(r.Attempts) {
 			return nil, h.bury(ctx, f, *r, now)
 		}
-		ids = append(ids, r.Pos.ID)
+		due, ids = append(due, r), append(ids, r.Pos.ID)
 	}
-	if len(ids) == 0 {
-		return batch, nil
+	// Remembered before it is stored: when the answer to the commit is lost, the row itself tells later whether it was.
+	for _, r := range due {
+		h.paid[r.Pos] = r.Attempts + 1
 	}
-	if err := f.Tx(ctx, func(tx pgx.Tx) error { return h.store.Charge(ctx, tx, ids, now) }); err != nil {
-		return nil, err
-	}
-	for i := range batch {
-		r := &batch[i]
-		if h.paid[r.Pos] != r.Attempts || r.Attempts == 0 {
-			r.Attempts++
-			h.paid[r.Pos] = r.Attempts
+	if len(ids) > 0 {
+		if err := f.Tx(ctx, func(tx pgx.Tx) error { return h.store.Charge(ctx, tx, ids, now) }); err != nil {
+			return nil, err
 		}
+	}
+	for _, r := range due {
+		r.Attempts++
 		if r.Started.IsZero() {
 			r.Started = now
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"sync"
+	"sync/atomic"
 )
 
 // gate holds connections that can be cut and frozen together.
@@ -69,6 +70,24 @@ type Proxy struct {
 	gate
 	target   string
 	listener net.Listener
+	watch    func(piece []byte) (lose bool) // under mu
+}
+
+// Watch lets f see each piece that clients of later connections send. When f says so, the piece still reaches the server, but
+// its answer is lost and the connection ends. f must be safe for concurrent use.
+func (p *Proxy) Watch(f func(piece []byte) (lose bool)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.watch = f
+}
+
+func (p *Proxy) watcher() func(piece []byte) (lose bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.watch == nil {
+		return func([]byte) bool { return false }
+	}
+	return p.watch
 }
 
 // OpenProxy makes one on a free port.
@@ -107,21 +126,33 @@ func (p *Proxy) pass(ctx context.Context, in net.Conn) {
 	}
 	defer p.leave(out)
 	done := make(chan struct{}, 2)
-	for _, way := range [][2]net.Conn{{in, out}, {out, in}} {
-		go func() {
-			defer func() { done <- struct{}{} }()
-			p.copy(way[0], way[1])
-		}()
-	}
+	var losing atomic.Bool
+	watch := p.watcher()
+	go func() {
+		defer func() { done <- struct{}{} }()
+		p.copy(in, out, func(piece []byte) bool {
+			if watch(piece) {
+				losing.Store(true)
+			}
+			return true
+		})
+	}()
+	go func() {
+		defer func() { done <- struct{}{} }()
+		p.copy(out, in, func([]byte) bool { return !losing.Load() })
+	}()
 	<-done
 }
 
-// copy goes on until either end is closed.
-func (p *Proxy) copy(from, to net.Conn) {
+// copy goes on until either end is closed or a piece may not pass.
+func (p *Proxy) copy(from, to net.Conn, may func(piece []byte) bool) {
 	piece := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(piece)
 		if n > 0 {
+			if !may(piece[:n]) {
+				return
+			}
 			if _, err := p.write(to, piece[:n]); err != nil {
 				return
 			}

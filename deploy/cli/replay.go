@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"time"
+
+	"msgexchange/db"
+	"msgexchange/db/mailbox"
+	"msgexchange/db/store"
+	"msgexchange/deploy/config"
+	"msgexchange/http/ops"
+	"msgexchange/http/problem"
+	"msgexchange/jobs/fault"
+	"msgexchange/workers"
+	"msgexchange/workers/drain"
+)
+
+// replay puts finished messages back into the line, as POST /ops/replay does.
+type replay struct {
+	configured
+	IDs    []int64   `name:"ids" help:"Messages by their ids." placeholder:"ID,…" xor:"what"`
+	Class  string    `help:"Messages by the class of their failure, or its root class: CODEC_ERROR, UNSUPPORTED, INFRA or EXHAUSTED." placeholder:"CLASS" xor:"what"`
+	From   time.Time `help:"Only those received from then on, as 2026-11-30T08:00:00+08:00." placeholder:"TIME"`
+	To     time.Time `help:"Only those received before." placeholder:"TIME"`
+	Reason string    `help:"Why, for the audit." required:"" placeholder:"TEXT"`
+	DryRun bool      `help:"Show what would happen, and what each message could still change."`
+	Force  bool      `help:"Also put back what was skipped though another body had reused its identity."`
+}
+
+// Help says what the command needs.
+func (replay) Help() string {
+	return `Needs pg.dsn, and mailbox.dsn for texts that are no longer kept here. Prints the answer of POST /ops/replay as JSON.
+Only messages that ended with CODEC_ERROR, UNSUPPORTED, INFRA or EXHAUSTED are put back; the others are told one by one.
+Ends with 1 when nothing was put back.`
+}
+
+// Run carries the order out.
+func (r replay) Run(ctx context.Context, p *Process) error {
+	cfg, done, err := r.load(p, "pg", "mailbox", "log")
+	if done || err != nil {
+		return err
+	}
+	zone, err := time.LoadLocation(cfg.OperationDay.Zone)
+	if err != nil {
+		return fmt.Errorf("operation-day.zone: %w", err)
+	}
+	pool, err := db.Open(ctx, cfg.PG)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	boxZone, err := time.LoadLocation(cfg.Mailbox.Zone)
+	if err != nil {
+		return fmt.Errorf("mailbox.zone: %w", err)
+	}
+	box, err := mailbox.Open(mailbox.Config{DSN: cfg.Mailbox.DSN, Zone: boxZone, TableIn: cfg.Mailbox.TableIn, TableOut: cfg.Mailbox.TableOut})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = box.Close() }()
+	jobs, err := workers.NewInserter(pool, logger(p, cfg))
+	if err != nil {
+		return err
+	}
+	api := &ops.API{
+		Pool: pool, Store: store.New(zone), Waker: drain.NewWaker(cfg.Lane, jobs), Now: time.Now, Replaying: replaying(cfg, zone, box),
+	}
+	answer, err := api.Replay(ctx, operator(), ops.ReplayOrder{
+		Order: ops.Order{Reason: r.Reason, DryRun: r.DryRun}, IDs: r.IDs, Class: fault.Class(r.Class), From: r.From, To: r.To, Force: r.Force,
+	})
+	var refused *problem.Error
+	if errors.As(err, &refused) && refused.Code == problem.BadRequest {
+		return &exitError{code: exitUsage, err: errors.New(refused.Detail)}
+	}
+	if err != nil {
+		return err
+	}
+	return r.tell(p, answer)
+}
+
+// tell prints the answer; nothing put back is a failure.
+func (replay) tell(p *Process, answer ops.Replayed) error {
+	out := json.NewEncoder(p.Stdout)
+	out.SetIndent("", "  ")
+	if err := out.Encode(answer); err != nil {
+		return err
+	}
+	for _, item := range answer.Items {
+		if item.Result == ops.Queued {
+			return nil
+		}
+	}
+	return &exitError{code: exitFailed}
+}
+
+// operator is who runs the command, as the audit names him.
+func operator() ops.By {
+	by := ops.By{Actor: "cli", Peer: "localhost"}
+	if u, err := user.Current(); err == nil {
+		by.Actor = "cli:" + u.Username
+	}
+	if host, err := os.Hostname(); err == nil {
+		by.Peer = host
+	}
+	return by
+}
+
+func replaying(c config.Config, zone *time.Location, texts ops.Texts) ops.Replaying {
+	return ops.Replaying{Texts: texts, Identity: c.Identity, Decode: decodeOptions(c, zone), Flight: flightOptions(c, zone)}
+}
