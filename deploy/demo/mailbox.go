@@ -41,6 +41,7 @@ func startMailbox(ctx context.Context) (*mailboxServer, error) {
 	}
 	m := &mailboxServer{in: inbound(), out: outbound(), done: make(chan error, 1)}
 	engine := sqle.NewDefault(sql.NewDatabaseProvider(schema{m.in, m.out}))
+	sql.SystemVariables.AddSystemVariables([]sql.SystemVariable{lockWait()})
 	cfg := server.Config{Protocol: "tcp", Address: l.Addr().String(), Listener: l}
 	if m.server, err = server.NewServer(cfg, engine, sql.NewContext, session, nil); err != nil {
 		return nil, fmt.Errorf("demo: mailbox: %w", err)
@@ -51,6 +52,15 @@ func startMailbox(ctx context.Context) (*mailboxServer, error) {
 	dsn.User, dsn.Net, dsn.Addr, dsn.DBName = "root", "tcp", l.Addr().String(), schemaName
 	m.dsn = dsn.FormatDSN()
 	return m, nil
+}
+
+// lockWait is the variable every session of ours sets, as InnoDB has it; the engine knows it as one of the server's alone.
+func lockWait() sql.SystemVariable {
+	const name, longest, usual = "innodb_lock_wait_timeout", 1 << 30, 50 // seconds
+	return &sql.MysqlSystemVariable{
+		Name: name, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Both), Dynamic: true,
+		Type: types.NewSystemIntType(name, 1, longest, false), Default: int64(usual),
+	}
 }
 
 func (m *mailboxServer) close() error {
