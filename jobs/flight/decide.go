@@ -227,6 +227,12 @@ func (d *decision) countChildren(flid int64) {
 	}
 }
 
+// linked says that a change made a flight somebody else's child.
+func (c Change) linked() bool {
+	is := c.After.Live() && c.After.Master() != 0
+	return is && (!c.Before.Live() || c.Before.Master() != c.After.Master())
+}
+
 // looped says that a flight's masters lead back to it.
 func (d *decision) looped(f *Flight) bool {
 	seen := map[int64]bool{}
@@ -251,8 +257,8 @@ func (d *decision) outcome(records []sis.Record) Outcome {
 			f.Version, f.LastMessage, f.UpdatedAt = f.Version+1, d.pos, d.at
 			f.Published = f.Live() && f.Master() == 0
 		}
-		if f := c.After; f.Live() && !(c.Before.Live() && c.Before.Master() == f.Master()) && d.looped(f) {
-			o.Loops = append(o.Loops, f.FLID)
+		if c.linked() && d.looped(c.After) {
+			o.Loops = append(o.Loops, c.After.FLID)
 		}
 		o.Changes = append(o.Changes, c)
 	}

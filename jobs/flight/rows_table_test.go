@@ -121,8 +121,10 @@ func replaceRows() []row {
 		replaced("GTDT", "GTNO", `<GATE>G16</GATE><PGOT>@1055</PGOT><PGCT>@1130</PGCT><GOTM>@1056</GOTM><GCTM>@1131</GCTM><GTYP>D</GTYP>`,
 			`"gate":"G16","pgot":"@1055","pgct":"@1130","gotm":"@1056","gctm":"@1131","gtyp":"D"`, `<GTYP>D</GTYP>`),
 		replaced("PSDT", "PSNO", `<PSST>131</PSST><STST>@1000</STST><STET>@1150</STET>`, `"psst":"131","stst":"@1000","stet":"@1150"`, `<STST>@1000</STST>`).
-			and(step{"filled: contact stands", `<PSDT PSNO="2"><PSST>209</PSST></PSDT><PSDT PSNO="1"><PSST>208</PSST></PSDT>`,
-				`{"psdt":[{"psno":1,"psst":"208"},{"psno":2,"psst":"209"}],"abdg":"B7,B8,B9"}`},
+			and(step{
+				"filled: contact stands", `<PSDT PSNO="2"><PSST>209</PSST></PSDT><PSDT PSNO="1"><PSST>208</PSST></PSDT>`,
+				`{"psdt":[{"psno":1,"psst":"208"},{"psno":2,"psst":"209"}],"abdg":"B7,B8,B9"}`,
+			},
 				step{"filled: a remote stand", `<PSDT PSNO="1"><PSST>131</PSST></PSDT>`, `{"psdt":[{"psno":1,"psst":"131"}],"abdg":null}`}),
 	}
 }
@@ -151,10 +153,14 @@ func mergeRows() []row {
 			{"empty", `<DELY CODE="" STRT="" DURA=""></DELY>`, `{"dely":null}`},
 		}},
 		{styp: "SRVT", steps: []step{
-			{"filled", `<SRVT><SRTC>GPU</SRTC><SRQT>1</SRQT><SRST>@1000</SRST><SRET>@1100</SRET><SRPR>31</SRPR><SANR>A1</SANR><SARR>late</SARR></SRVT>`,
-				`{"srvt":[{"srtc":"GPU","srqt":1,"srst":"@1000","sret":"@1100","srpr":31,"sanr":"A1","sarr":"late"}]}`},
-			{"filled: another joins", `<SRVT><SRTC>BUS</SRTC><SRQT>0</SRQT><SRST/></SRVT>`,
-				`{"srvt":[{"srtc":"BUS","srqt":0},{"srtc":"GPU","srqt":1,"srst":"@1000","sret":"@1100","srpr":31,"sanr":"A1","sarr":"late"}]}`},
+			{
+				"filled", `<SRVT><SRTC>GPU</SRTC><SRQT>1</SRQT><SRST>@1000</SRST><SRET>@1100</SRET><SRPR>31</SRPR><SANR>A1</SANR><SARR>late</SARR></SRVT>`,
+				`{"srvt":[{"srtc":"GPU","srqt":1,"srst":"@1000","sret":"@1100","srpr":31,"sanr":"A1","sarr":"late"}]}`,
+			},
+			{
+				"filled: another joins", `<SRVT><SRTC>BUS</SRTC><SRQT>0</SRQT><SRST/></SRVT>`,
+				`{"srvt":[{"srtc":"BUS","srqt":0},{"srtc":"GPU","srqt":1,"srst":"@1000","sret":"@1100","srpr":31,"sanr":"A1","sarr":"late"}]}`,
+			},
 			{"filled: one is replaced as a whole", `<SRVT><SRTC>GPU</SRTC><SRQT>127</SRQT></SRVT>`, `{"srvt":[{"srtc":"BUS","srqt":0},{"srtc":"GPU","srqt":127}]}`},
 			{"absent", ``, refused},
 			{"filled: no SRTC", `<SRVT><SRQT>1</SRQT></SRVT>`, refused},
@@ -166,10 +172,14 @@ func mergeRows() []row {
 			{"empty", `<SRVT/>`, `{"srvt":null}`},
 		}},
 		{styp: "ERUT", steps: []step{
-			{"filled", `<ERUT RTNO="2"><APCD>LXA</APCD><SCAT>@1405</SCAT></ERUT><ERUT RTNO="1"><APCD>CTU</APCD><SCDT>@1140</SCDT></ERUT>`,
-				`{"erut":[{"rtno":1,"apcd":"CTU","scdt":"@1140"},{"rtno":2,"apcd":"LXA","scat":"@1405"}]}`},
-			{"filled: fewer, the rest stays", `<ERUT RTNO="10"><APCD>SHA</APCD></ERUT><ERUT RTNO="2"><APCD>KWE</APCD></ERUT>`,
-				`{"erut":[{"rtno":1,"apcd":"CTU","scdt":"@1140"},{"rtno":2,"apcd":"KWE"},{"rtno":10,"apcd":"SHA"}]}`},
+			{
+				"filled", `<ERUT RTNO="2"><APCD>LXA</APCD><SCAT>@1405</SCAT></ERUT><ERUT RTNO="1"><APCD>CTU</APCD><SCDT>@1140</SCDT></ERUT>`,
+				`{"erut":[{"rtno":1,"apcd":"CTU","scdt":"@1140"},{"rtno":2,"apcd":"LXA","scat":"@1405"}]}`,
+			},
+			{
+				"filled: fewer, the rest stays", `<ERUT RTNO="10"><APCD>SHA</APCD></ERUT><ERUT RTNO="2"><APCD>KWE</APCD></ERUT>`,
+				`{"erut":[{"rtno":1,"apcd":"CTU","scdt":"@1140"},{"rtno":2,"apcd":"KWE"},{"rtno":10,"apcd":"SHA"}]}`,
+			},
 			{"absent", ``, refused},
 			{"filled: no RTNO", `<ERUT><APCD>LXA</APCD></ERUT>`, refused},
 			{"filled: no APCD", `<ERUT RTNO="1"><SCAT>@1405</SCAT></ERUT>`, refused},
@@ -182,8 +192,10 @@ func mergeRows() []row {
 		{styp: "VIPF", steps: []step{
 			{"absent", ``, nothing},
 			{"filled", `<VIPF><VPCD>VC2</VPCD><VFES>4</VFES></VIPF>`, `{"vipf":[{"vpcd":"VC2","vfes":4}]}`},
-			{"filled: another joins, VIPT is not applied", `<VIPF><VPCD>VC1</VPCD><VIPT><VSCD>CAR</VSCD><VTQY>1</VTQY></VIPT></VIPF>`,
-				`{"vipf":[{"vpcd":"VC1"},{"vpcd":"VC2","vfes":4}]}`},
+			{
+				"filled: another joins, VIPT is not applied", `<VIPF><VPCD>VC1</VPCD><VIPT><VSCD>CAR</VSCD><VTQY>1</VTQY></VIPT></VIPF>`,
+				`{"vipf":[{"vpcd":"VC1"},{"vpcd":"VC2","vfes":4}]}`,
+			},
 			{"filled: one is replaced", `<VIPF><VPCD>VC2</VPCD><VFES></VFES></VIPF>`, `{"vipf":[{"vpcd":"VC1"},{"vpcd":"VC2"}]}`},
 			{"filled: no VPCD is skipped", `<VIPF><VFES>9</VFES></VIPF><VIPF><VPCD>VC1</VPCD><VFES>1</VFES></VIPF>`, `{"vipf":[{"vpcd":"VC1","vfes":1},{"vpcd":"VC2"}]}`},
 			{"empty", `<VIPF></VIPF>`, nothing},
@@ -199,12 +211,18 @@ func patchRows() []row {
 			{"absent", ``, refused},
 			{"empty", `<PSHT></PSHT>`, nothing},
 			{"filled: a stand the flight does not have", `<PSHT PSHN="1"><PSTM>@1139</PSTM><PSID>IN</PSID><PUST>208</PUST></PSHT>`, nothing},
-			{"filled", `<PSHT><PSTM>@1139</PSTM><PSID>OUT</PSID><PUST>203</PUST></PSHT><PSHT/>`,
-				`{"psdt":[{"psno":1,"psst":"131"},{"psno":2,"psst":"203","psht":{"pstm":"@1139","psid":"OUT"}}]}`},
-			{"filled: stands not mentioned keep theirs", `<PSHT PSHN="2"><PSTM>@1140</PSTM><PUST>131</PUST></PSHT>`,
-				`{"psdt":[{"psno":1,"psst":"131","psht":{"pstm":"@1140"}},{"psno":2,"psst":"203","psht":{"pstm":"@1139","psid":"OUT"}}]}`},
-			{"filled: no PSTM clears the indicator too", `<PSHT><PSTM></PSTM><PSID>IN</PSID><PUST>203</PUST></PSHT>`,
-				`{"psdt":[{"psno":1,"psst":"131","psht":{"pstm":"@1140"}},{"psno":2,"psst":"203"}]}`},
+			{
+				"filled", `<PSHT><PSTM>@1139</PSTM><PSID>OUT</PSID><PUST>203</PUST></PSHT><PSHT/>`,
+				`{"psdt":[{"psno":1,"psst":"131"},{"psno":2,"psst":"203","psht":{"pstm":"@1139","psid":"OUT"}}]}`,
+			},
+			{
+				"filled: stands not mentioned keep theirs", `<PSHT PSHN="2"><PSTM>@1140</PSTM><PUST>131</PUST></PSHT>`,
+				`{"psdt":[{"psno":1,"psst":"131","psht":{"pstm":"@1140"}},{"psno":2,"psst":"203","psht":{"pstm":"@1139","psid":"OUT"}}]}`,
+			},
+			{
+				"filled: no PSTM clears the indicator too", `<PSHT><PSTM></PSTM><PSID>IN</PSID><PUST>203</PUST></PSHT>`,
+				`{"psdt":[{"psno":1,"psst":"131","psht":{"pstm":"@1140"}},{"psno":2,"psst":"203"}]}`,
+			},
 			{"filled: no stand", `<PSHT><PSTM>@1139</PSTM></PSHT>`, refused},
 			{"filled: a bad time", `<PSHT><PSTM>1139</PSTM><PUST>203</PUST></PSHT>`, refused},
 			{"filled: the last", `<PSHT><PUST>131</PUST></PSHT>`, `{"psdt":[{"psno":1,"psst":"131"},{"psno":2,"psst":"203"}]}`},
@@ -213,8 +231,10 @@ func patchRows() []row {
 			{"absent", ``, refused},
 			{"empty", `<TIPT/>`, nothing},
 			{"filled: a stand the flight does not have", `<TIPT><TRTM>@1139</TRTM><TRST>208</TRST></TIPT>`, nothing},
-			{"filled", `<TIPT/><TIPT><TRTM>@1139</TRTM><TRST>203</TRST></TIPT><TIPT><TRTM>@1140</TRTM><TRST>131</TRST></TIPT>`,
-				`{"psdt":[{"psno":1,"psst":"131","tipt":{"trtm":"@1140"}},{"psno":2,"psst":"203","tipt":{"trtm":"@1139"}}]}`},
+			{
+				"filled", `<TIPT/><TIPT><TRTM>@1139</TRTM><TRST>203</TRST></TIPT><TIPT><TRTM>@1140</TRTM><TRST>131</TRST></TIPT>`,
+				`{"psdt":[{"psno":1,"psst":"131","tipt":{"trtm":"@1140"}},{"psno":2,"psst":"203","tipt":{"trtm":"@1139"}}]}`,
+			},
 			{"filled: no TRTM clears it", `<TIPT><TRTM/><TRST>203</TRST></TIPT>`, `{"psdt":[{"psno":1,"psst":"131","tipt":{"trtm":"@1140"}},{"psno":2,"psst":"203"}]}`},
 			{"filled: no stand", `<TIPT><TRTM>@1139</TRTM></TIPT>`, refused},
 			{"filled: a bad time", `<TIPT><TRTM>1139</TRTM><TRST>203</TRST></TIPT>`, refused},
@@ -333,21 +353,31 @@ func scheduleSteps() []step {
 	steps := []step{
 		{"no change", `<FLTR>BASE</FLTR>`, nothing},
 		{"no RECS", `<FLTR>BASE</FLTR><RECS></RECS>`, refused},
-		{"filled sets", `<FLTR>BASE<STND>131</STND><MAXP>0</MAXP><LBWT>12.50</LBWT><ESTT>@1150</ESTT><FDIV DDES="HKG" DDIR="TO">fog</FDIV></FLTR>`,
-			`{"stnd":"131","maxp":0,"lbwt":12.50,"estt":"@1150","fdiv":{"ddes":"HKG","ddir":"TO","text":"fog"}}`},
+		{
+			"filled sets", `<FLTR>BASE<STND>131</STND><MAXP>0</MAXP><LBWT>12.50</LBWT><ESTT>@1150</ESTT><FDIV DDES="HKG" DDIR="TO">fog</FDIV></FLTR>`,
+			`{"stnd":"131","maxp":0,"lbwt":12.50,"estt":"@1150","fdiv":{"ddes":"HKG","ddir":"TO","text":"fog"}}`,
+		},
 		{"absent keeps", `<FLTR>BASE</FLTR>`, nothing},
 		{"only what differs", `<FLTR>BASE<STND>131</STND><MAXP>120</MAXP></FLTR>`, `{"maxp":120}`},
-		{"lists", `<FLTR>BASE<ROUT RTNO="1"><APCD>LXA</APCD></ROUT><DELY CODE="AT"/><DELY CODE="WR"/><VIPF><VPCD>V1</VPCD><VIPT><VSCD>CAR</VSCD></VIPT></VIPF></FLTR>`,
-			`{"rout":[{"rtno":1,"apcd":"LXA"}],"dely":[{"code":"AT"},{"code":"WR"}],"vipf":[{"vpcd":"V1","vipt":[{"vscd":"CAR"}]}]}`},
+		{
+			"lists", `<FLTR>BASE<ROUT RTNO="1"><APCD>LXA</APCD></ROUT><DELY CODE="AT"/><DELY CODE="WR"/><VIPF><VPCD>V1</VPCD><VIPT><VSCD>CAR</VSCD></VIPT></VIPF></FLTR>`,
+			`{"rout":[{"rtno":1,"apcd":"LXA"}],"dely":[{"code":"AT"},{"code":"WR"}],"vipf":[{"vpcd":"V1","vipt":[{"vscd":"CAR"}]}]}`,
+		},
 		{"a list replaces, also one that a FLOP merges", `<FLTR>BASE<DELY CODE="WR"/></FLTR>`, `{"dely":[{"code":"WR"}]}`},
-		{"both doors", `<FLTR>BASE<PORT><POTM>@1055</POTM><POID>O</POID></PORT><PORT><POTM>@1130</POTM><POID>C</POID></PORT></FLTR>`,
-			`{"port":{"o":"@1055","c":"@1130"}}`},
-		{"a stand with its tractor", `<FLTR>BASE<PSDT PSNO="1"><PSST>203</PSST></PSDT><TIPT><TRTM>@1125</TRTM><TRST>203</TRST></TIPT></FLTR>`,
-			`{"psdt":[{"psno":1,"psst":"203","tipt":{"trtm":"@1125"}}],"abdg":"B1"}`},
+		{
+			"both doors", `<FLTR>BASE<PORT><POTM>@1055</POTM><POID>O</POID></PORT><PORT><POTM>@1130</POTM><POID>C</POID></PORT></FLTR>`,
+			`{"port":{"o":"@1055","c":"@1130"}}`,
+		},
+		{
+			"a stand with its tractor", `<FLTR>BASE<PSDT PSNO="1"><PSST>203</PSST></PSDT><TIPT><TRTM>@1125</TRTM><TRST>203</TRST></TIPT></FLTR>`,
+			`{"psdt":[{"psno":1,"psst":"203","tipt":{"trtm":"@1125"}}],"abdg":"B1"}`,
+		},
 		{"what the dictionary does not know", `<FLTR>BASE<NEWS KIND="1">x</NEWS><MORE>y</MORE></FLTR>`, `{"ext":{"news":{"kind":"1","text":"x"},"more":"y"}}`},
 		{"and no more", `<FLTR>BASE<NEWS/></FLTR>`, `{"ext":{"news":null}}`},
-		{"empty clears", `<FLTR>BASE<STND></STND><MAXP/><LBWT/><ESTT/><FDIV/><ROUT/><DELY/><VIPF/><PORT/><PSDT/></FLTR>`,
-			`{"stnd":null,"maxp":null,"lbwt":null,"estt":null,"fdiv":null,"rout":null,"dely":null,"vipf":null,"port":null,"psdt":null,"abdg":null}`},
+		{
+			"empty clears", `<FLTR>BASE<STND></STND><MAXP/><LBWT/><ESTT/><FDIV/><ROUT/><DELY/><VIPF/><PORT/><PSDT/></FLTR>`,
+			`{"stnd":null,"maxp":null,"lbwt":null,"estt":null,"fdiv":null,"rout":null,"dely":null,"vipf":null,"port":null,"psdt":null,"abdg":null}`,
+		},
 		{"another time of the same day", `<FLTR>` + strings.ReplaceAll(mandatory("", ""), "@1140", "@2355") + `</FLTR>`, `{"sodt":"@2355"}`},
 		{"and back", `<FLTR>BASE</FLTR>`, `{"sodt":"@1140"}`},
 		{"another day", `<FLTR>` + strings.ReplaceAll(mandatory("", ""), "@1140", "19MAR260010") + `</FLTR>`, refused},

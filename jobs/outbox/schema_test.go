@@ -152,7 +152,7 @@ func goldens(t *testing.T) map[outbox.Target]map[string][]any {
 		}
 		for _, file := range globbed(t, pattern, "after") {
 			for _, e := range entries(t, file) {
-				if e["published"] == true { // the value on schd is the flight
+				if published, _ := e["published"].(bool); published { // the value on schd is the flight
 					all[outbox.Schd][file] = append(all[outbox.Schd][file], e["flight"])
 				}
 			}
