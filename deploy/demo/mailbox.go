@@ -40,8 +40,8 @@ func startMailbox(ctx context.Context) (*mailboxServer, error) {
 		return nil, fmt.Errorf("demo: mailbox: %w", err)
 	}
 	m := &mailboxServer{in: inbound(), out: outbound(), done: make(chan error, 1)}
+	likeInnoDB()
 	engine := sqle.NewDefault(sql.NewDatabaseProvider(schema{m.in, m.out}))
-	sql.SystemVariables.AddSystemVariables([]sql.SystemVariable{lockWait()})
 	cfg := server.Config{Protocol: "tcp", Address: l.Addr().String(), Listener: l}
 	if m.server, err = server.NewServer(cfg, engine, sql.NewContext, session, nil); err != nil {
 		return nil, fmt.Errorf("demo: mailbox: %w", err)
@@ -54,13 +54,13 @@ func startMailbox(ctx context.Context) (*mailboxServer, error) {
 	return m, nil
 }
 
-// lockWait is the variable every session of ours sets, as InnoDB has it; the engine knows it as one of the server's alone.
-func lockWait() sql.SystemVariable {
-	const name, longest, usual = "innodb_lock_wait_timeout", 1 << 30, 50 // seconds
-	return &sql.MysqlSystemVariable{
+// likeInnoDB gives the engine the variable with which connections bound their waits; there is nothing to wait for in it.
+func likeInnoDB() {
+	const name, seconds, most = "innodb_lock_wait_timeout", 50, 1 << 30
+	sql.SystemVariables.AddSystemVariables([]sql.SystemVariable{&sql.MysqlSystemVariable{
 		Name: name, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Both), Dynamic: true,
-		Type: types.NewSystemIntType(name, 1, longest, false), Default: int64(usual),
-	}
+		Type: types.NewSystemIntType(name, 1, most, false), Default: int64(seconds),
+	}})
 }
 
 func (m *mailboxServer) close() error {
