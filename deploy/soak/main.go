@@ -24,6 +24,7 @@ func main() {
 	flag.IntVar(&o.Pods, "pods", 3, "processes")
 	flag.DurationVar(&o.Settle, "settle", 3*time.Minute, "how long everything may take to drain once it has healed")
 	flag.StringVar(&o.Logs, "logs", "", "folder for the pods' logs; empty: they are shown only when something is wrong")
+	flag.StringVar(&o.Program, "program", "", "a build of msgexchange with the tag faults; empty: one is made")
 	flag.Parse()
 	if o.Seed == 0 {
 		o.Seed = 1 + rand.Uint64N(1_000_000)

@@ -24,6 +24,7 @@ type options struct {
 	Flights  int
 	Pods     int
 	Logs     string
+	Program  string
 }
 
 // report is what a run found.
@@ -36,7 +37,7 @@ type report struct {
 
 // soak runs everything once. Its error says why it could not be judged.
 func soak(ctx context.Context, o options, out io.Writer) (_ *report, err error) {
-	w, err := rig.NewWorld(ctx, needs())
+	w, err := rig.NewWorld(ctx, rig.Needs{Partitions: partitions, Program: o.Program})
 	defer func() { err = errors.Join(err, w.Close()) }()
 	if err != nil {
 		return nil, err
@@ -44,7 +45,8 @@ func soak(ctx context.Context, o options, out io.Writer) (_ *report, err error) 
 	return run(ctx, w, o, teller(out))
 }
 
-func needs() rig.Needs { return rig.Needs{Partitions: 3} }
+// partitions of each topic.
+const partitions = 3
 
 // run works the world over and audits it.
 func run(ctx context.Context, w *rig.World, o options, say func(string, ...any)) (*report, error) {

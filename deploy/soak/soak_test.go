@@ -17,7 +17,7 @@ import (
 // because it looks at nothing would pass every soak.
 func TestSoak(t *testing.T) {
 	t.Parallel()
-	w, err := rig.NewWorld(t.Context(), needs())
+	w, err := rig.NewWorld(t.Context(), rig.Needs{Partitions: partitions})
 	t.Cleanup(func() { require.NoError(t, w.Close()) })
 	if errors.Is(err, dbserver.ErrNotInstalled) && os.Getenv("CI") != "true" {
 		t.Skip(err)

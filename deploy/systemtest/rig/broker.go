@@ -16,10 +16,10 @@ type Broker struct {
 	gate
 }
 
-// OpenBroker makes one with the topics msg and schd, of so many partitions each.
-func OpenBroker(partitions int32) (*Broker, error) {
+// OpenBroker makes one with the topics msg and schd, and more, of so many partitions each.
+func OpenBroker(partitions int32, more ...string) (*Broker, error) {
 	b := &Broker{}
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(partitions, "msg", "schd"), kfake.ListenFn(
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(partitions, append(more, "msg", "schd")...), kfake.ListenFn(
 		func(network, address string) (net.Listener, error) {
 			l, err := (&net.ListenConfig{}).Listen(context.Background(), network, address)
 			return &gatedListener{l, &b.gate}, err

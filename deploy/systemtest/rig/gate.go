@@ -5,11 +5,13 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // gate holds connections that can be cut and frozen together.
 type gate struct {
 	frozen sync.RWMutex // held for reading while a piece is passed on, for writing while nothing goes through
+	pause  atomic.Int64 // nanoseconds before each piece
 
 	mu    sync.Mutex
 	cut   bool
@@ -56,8 +58,14 @@ func (g *gate) leave(c net.Conn) {
 	delete(g.conns, c)
 }
 
+// Delay lets each piece wait so long.
+func (g *gate) Delay(d time.Duration) { g.pause.Store(int64(d)) }
+
 // write passes a piece on once nothing is frozen.
 func (g *gate) write(to net.Conn, piece []byte) (int, error) {
+	if d := g.pause.Load(); d > 0 {
+		<-time.After(time.Duration(d))
+	}
 	g.frozen.RLock()
 	defer g.frozen.RUnlock()
 	return to.Write(piece)

@@ -20,7 +20,9 @@ import (
 // Needs say what a World is made of.
 type Needs struct {
 	PG, MariaDB dbserver.Options
-	Partitions  int32 // of each topic
+	Partitions  int32    // of each topic
+	Topics      []string // beside msg and schd
+	Program     string   // path of a build with the tag faults; empty: one is made
 }
 
 // World is servers of one's own and the program to run on them: a migrated PostgreSQL, a MariaDB with an empty mailbox, and
@@ -48,8 +50,13 @@ func NewWorld(ctx context.Context, n Needs) (w *World, err error) {
 	var g errgroup.Group
 	g.Go(func() (err error) { w.PG, err = dbserver.StartPostgres(ctx, n.PG); return err })
 	g.Go(func() (err error) { w.MariaDB, err = dbserver.StartMariaDB(ctx, n.MariaDB); return err })
-	g.Go(func() (err error) { w.Program, err = Build(ctx, w.dir); return err })
-	g.Go(func() (err error) { w.Broker, err = OpenBroker(n.Partitions); return err })
+	g.Go(func() (err error) {
+		if w.Program = n.Program; w.Program == "" {
+			w.Program, err = Build(ctx, w.dir)
+		}
+		return err
+	})
+	g.Go(func() (err error) { w.Broker, err = OpenBroker(n.Partitions, n.Topics...); return err })
 	if err := g.Wait(); err != nil {
 		return w, err
 	}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"msgexchange/deploy/systemtest/rig"
+)
+
+// The flights that the backlog is about, and how many rows one read of the mailbox takes: pipeline.claim-batch is meant to be
+// raised where backlogs come in one piece.
+const (
+	backlogFlights = 500
+	claimBatch     = 500
+	brokerPause    = 2 * time.Millisecond
+	copyTopic      = "copy"
+)
+
+// drain measures a backlog of FLOP from the commit in the mailbox until the last record is in Kafka, in turns with pgbench and
+// with a copy that does nothing but copy.
+func drain(ctx context.Context, b *bench) error {
+	if _, err := b.tool(ctx, "-i", "-q", "-s", "10"); err != nil {
+		return err
+	}
+	var tps, copied, quick, slow []float64
+	err := b.with(ctx, func(*rig.Pod) error {
+		if _, err := b.put(ctx, schedules(b.next(), backlogFlights)); err != nil {
+			return err
+		}
+		if err := b.drained(ctx); err != nil {
+			return err
+		}
+		for range b.rounds {
+			for _, m := range []struct {
+				into *[]float64
+				run  func() (float64, error)
+			}{
+				{&tps, func() (float64, error) { return b.pgbench(ctx, max(1, b.backlog/4000)) }},
+				{&quick, func() (float64, error) { return b.backlogRate(ctx, 0) }},
+				{&copied, func() (float64, error) { return b.copyRate(ctx) }},
+				{&slow, func() (float64, error) { return b.backlogRate(ctx, brokerPause) }},
+			} {
+				rate, err := m.run()
+				if err != nil {
+					return err
+				}
+				*m.into = append(*m.into, rate)
+			}
+			n := len(tps) - 1
+			b.say("pgbench %.0f, drain %.0f (%.2f), copy %.0f, drain with a slow broker %.0f", tps[n], quick[n], quick[n]/tps[n], copied[n], slow[n])
+		}
+		return nil
+	}, fmt.Sprintf("MSGX_PIPELINE_CLAIM_BATCH=%d", claimBatch))
+	if err != nil {
+		return err
+	}
+	ratio, slowly := median(ratios(quick, tps)), median(ratios(slow, quick))
+	b.table.limit("pgbench -N -c 1", "%.0f transactions/s", median(tps))
+	b.table.limit("copy mailbox to Kafka, nothing else", "%.0f messages/s", median(copied))
+	const goal = 3
+	b.table.goal(fmt.Sprintf("backlog of %d FLOP", b.backlog), ratio >= goal, "≥ 3.0 × pgbench", "%.0f messages/s = %.2f × pgbench, %.2f of the copy", median(quick), ratio, median(ratios(quick, copied)))
+	const half = 0.5
+	b.table.goal("the same, the broker takes 2 ms to answer", slowly >= half, "≥ 0.5 of it", "%.0f messages/s = %.2f of it", median(slow), slowly)
+	return nil
+}
+
+func ratios(of, by []float64) []float64 {
+	out := make([]float64, len(of))
+	for i := range of {
+		out[i] = of[i] / by[i]
+	}
+	return out
+}
+
+// backlogRate drains one backlog; the system is empty and awake before it and empty after it.
+func (b *bench) backlogRate(ctx context.Context, pause time.Duration) (float64, error) {
+	rnd := rand.New(rand.NewPCG(uint64(b.seqn), 0))
+	texts := make([]string, b.backlog)
+	for i := range texts {
+		texts[i] = flop(b.next(), 1+rnd.IntN(backlogFlights), i)
+	}
+	before := b.records("msg")
+	b.world.Broker.Delay(pause)
+	defer b.world.Broker.Delay(0)
+	at, err := b.put(ctx, texts...)
+	if err != nil {
+		return 0, err
+	}
+	err = b.until(ctx, 5*time.Minute, func() (bool, error) { return b.records("msg") >= before+b.backlog, nil })
+	took := time.Since(at)
+	if err == nil {
+		err = b.drained(ctx)
+	}
+	return float64(b.backlog) / took.Seconds(), err
+}
+
+// copyRate reads the same number of rows from the mailbox and sends their texts to a topic of their own, one batch after the
+// other.
+func (b *bench) copyRate(ctx context.Context) (float64, error) {
+	client, err := kgo.NewClient(kgo.SeedBrokers(b.world.Broker.ListenAddrs()...), kgo.DefaultProduceTopic(copyTopic))
+	if err != nil {
+		return 0, err
+	}
+	defer client.Close()
+	if err := client.ProduceSync(ctx, kgo.StringRecord("first")).FirstErr(); err != nil {
+		return 0, err
+	}
+	var last int64
+	if err := b.world.Mailbox.DB().QueryRowContext(ctx, "SELECT max(CMINMSGS_ID) FROM cminmsgs").Scan(&last); err != nil {
+		return 0, err
+	}
+	at, copied := time.Now(), 0
+	for id := last - int64(b.backlog); id < last; id += claimBatch {
+		batch, err := b.read(ctx, id, min(id+claimBatch, last))
+		if err != nil {
+			return 0, err
+		}
+		copied += len(batch)
+		if err := client.ProduceSync(ctx, batch...).FirstErr(); err != nil {
+			return 0, err
+		}
+	}
+	return float64(copied) / time.Since(at).Seconds(), nil
+}
+
+func (b *bench) read(ctx context.Context, after, upTo int64) (batch []*kgo.Record, err error) {
+	rows, err := b.world.Mailbox.DB().QueryContext(ctx, "SELECT CMINMSGS_CLOB_MSG FROM cminmsgs WHERE CMINMSGS_ID > ? AND CMINMSGS_ID <= ?", after, upTo)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close() //nolint:errcheck // rows.Err tells
+	for rows.Next() {
+		var text []byte
+		if err := rows.Scan(&text); err != nil {
+			return nil, err
+		}
+		batch = append(batch, &kgo.Record{Value: text})
+	}
+	return batch, rows.Err()
+}
+
+// next numbers our messages.
+func (b *bench) next() int { b.seqn++; return b.seqn }
+
+// envelope writes a message.
+func envelope(seqn int, typ, styp, body string) string {
+	at := time.Date(2026, 3, 18, 0, 0, 0, 0, time.UTC).Add(time.Duration(seqn) * time.Second)
+	return fmt.Sprintf(`<?xml version="1.0" encoding="UTF-8"?><MSG><META><SNDR>BNCH</SNDR><SEQN>%d</SEQN><DTTM>%s</DTTM><TYPE>%s</TYPE><STYP>%s</STYP></META>%s</MSG>`,
+		seqn%1_000_000, at.Format("20060102150405"), typ, styp, body)
+}
+
+// schedules writes the flights 1 … n, with what a departure usually carries.
+func schedules(seqn, n int) string {
+	var t strings.Builder
+	fmt.Fprintf(&t, "<SCHD><RECS>%d</RECS>", n)
+	for i := range n {
+		fmt.Fprintf(&t, `<FLTR><FLID>%d</FLID><ALCD>3U</ALCD><FLNO>3U%d</FLNO><MVIN>D</MVIN><SODT>18MAR26%02d%02d</SODT><FLTY>J</FLTY><FLIN>D</FLIN><ACFT>320</ACFT>`+
+			`<RENO>B%04d</RENO><TRML>T2</TRML><MAXP>180</MAXP><STND>%d</STND><FTSS>SCH</FTSS></FLTR>`, i+1, i+1, i/60%24, i%60, i, 200+i%100)
+	}
+	t.WriteString("</SCHD>")
+	return envelope(seqn, "SCHD", "DNLD", t.String())
+}
+
+// flop writes a change of one flight, as they come on a day: a stand, an estimate, a remark, or the list of stands. No two
+// values are the same, so that each has an effect.
+func flop(seqn, flid, i int) string {
+	moment := strings.ToUpper(time.Date(2026, 3, 18, 0, seqn, 0, 0, time.UTC).Format("02Jan061504"))
+	styp, value := "STND", strconv.Itoa(seqn)
+	switch i % 4 {
+	case 1:
+		styp, value = "ESTT", moment
+	case 2:
+		styp, value = "REMC", fmt.Sprintf("note %d", seqn)
+	case 3:
+		body := fmt.Sprintf(`<FLOP><FLID>%d</FLID><PSDT PSNO="1"><PSST>%d</PSST><STST>%s</STST></PSDT></FLOP>`, flid, seqn, moment)
+		return envelope(seqn, "FLOP", "PSDT", body)
+	}
+	return envelope(seqn, "FLOP", styp, fmt.Sprintf("<FLOP><FLID>%d</FLID><%s>%s</%s></FLOP>", flid, styp, value, styp))
+}
