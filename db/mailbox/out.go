@@ -109,7 +109,11 @@ func (m *Mailbox) serverTime(ctx context.Context, q rower) (time.Time, error) {
 func (m *Mailbox) findRequest(ctx context.Context, q rower, t tables, text string) (id int64, at time.Time, found bool, err error) {
 	const op = "find request"
 	var last int64
-	if err := q.QueryRowContext(ctx, "SELECT COALESCE(MAX(COUTMSGS_ID), 0) FROM "+t.out).Scan(&last); err != nil {
+	err = q.QueryRowContext(ctx, "SELECT COUTMSGS_ID FROM "+t.out+" ORDER BY COUTMSGS_ID DESC LIMIT 1").Scan(&last)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, time.Time{}, false, nil // there are none at all
+	}
+	if err != nil {
 		return 0, time.Time{}, false, classify(op, err)
 	}
 	var date sql.NullString

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -9,6 +10,9 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
+	"msgexchange/db/mailbox"
 	"msgexchange/deploy/simulator"
 )
 
@@ -18,7 +22,8 @@ type simulate struct {
 	Count    int           `help:"End after so many messages." placeholder:"N" xor:"end" required:""`
 	Duration time.Duration `help:"End after so long." placeholder:"DURATION" xor:"end" required:""`
 	traffic
-	Fault []simulator.Fault `help:"What goes wrong on purpose: holes, dup, late, malformed." enum:"holes,dup,late,malformed" placeholder:"FAULT,…"`
+	Answer bool              `help:"Take the requests in COUTMSGS and answer them too: some twice, late or never. Needs the right to SELECT and UPDATE there."`
+	Fault  []simulator.Fault `help:"What goes wrong on purpose: holes, dup, late, malformed." enum:"holes,dup,late,malformed" placeholder:"FAULT,…"`
 }
 
 // traffic is how the simulated airport behaves; the same seed gives the same messages.
@@ -65,9 +70,43 @@ func (s simulate) Run(ctx context.Context, p *Process) error {
 		Stream: stream, Mailbox: simulator.NewTable(box.DB(), table, zone),
 		Rate: s.Rate, Count: s.Count, For: s.Duration, Faults: s.Fault, Progress: progress(p.Stderr),
 	}
-	counts, err := w.Run(ctx)
+	counts, replies, err := s.write(ctx, &w, box, zone, airport)
 	report(p.Stdout, counts)
+	if s.Answer {
+		_, _ = fmt.Fprintf(p.Stdout, "%d requests taken, %d answers\n", replies.Requests, replies.Answers)
+	}
 	return err
+}
+
+// When answers come, measured by the default timeouts of requests.
+const (
+	answerAfter = 2 * time.Second
+	answerLate  = 70 * time.Second
+)
+
+// write runs the stream, and the answers beside it when they are wanted. What is owed when the stream ends is still given.
+func (s simulate) write(
+	ctx context.Context, w *simulator.Writer, box *mailbox.Mailbox, zone, airport *time.Location,
+) (counts simulator.Counts, replies simulator.Replies, err error) {
+	if !s.Answer {
+		counts, err = w.Run(ctx)
+		return counts, replies, err
+	}
+	out, err := box.TableOut(ctx)
+	if err != nil {
+		return counts, replies, err
+	}
+	const otherDigit = 5 // the answers have flights of their own
+	responder := simulator.Responder{
+		Outbox: simulator.NewRequests(box.DB(), out, zone), Mailbox: w.Mailbox, Delay: answerAfter, LateDelay: answerLate,
+		Airport: simulator.Options{Seed: s.Seed + otherDigit, Flights: s.Flights, Day: time.Now().In(airport), Zone: airport},
+	}
+	answering, end := context.WithCancel(ctx)
+	var g errgroup.Group
+	g.Go(func() (err error) { replies, err = responder.Run(answering); return err })
+	counts, err = w.Run(ctx)
+	end()
+	return counts, replies, errors.Join(err, g.Wait())
 }
 
 // progress writes one line over and over on a person's screen, and nothing elsewhere.

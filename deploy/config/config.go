@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -110,7 +111,20 @@ func (c Config) Validate() error {
 		filled("service-name", c.ServiceName),
 		filled("lane", c.Lane),
 		within("shutdown-grace", c.ShutdownGrace, time.Second, 10*time.Minute),
+		c.scheduled(),
 	)
+}
+
+// scheduled finds schedules of lists that nobody could be asked for.
+func (c Config) scheduled() error {
+	var errs []error
+	for name := range c.Refdata.Schedule {
+		list := strings.HasPrefix(name, "RQRD-") && slices.Contains(c.Request.Kinds, name)
+		if _, served := c.AdminAPI.Endpoints[name]; !list && !served {
+			errs = append(errs, fmt.Errorf("refdata.schedule: %q is neither a list in request.kinds nor one in admin-api.endpoints", name))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // Validate finds what is wrong with the settings of logging.

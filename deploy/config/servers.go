@@ -2,12 +2,16 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
 
 	"msgexchange/jobs/backfill"
+	"msgexchange/jobs/refdata"
+	"msgexchange/jobs/sis"
 )
 
 // Mailbox is the shared MySQL; keys under "mailbox.".
@@ -58,13 +62,31 @@ type AdminAPI struct {
 	URL string `koanf:"url"`
 	// Token is sent as its bearer token; empty: none.
 	Token string `koanf:"token" secret:"true"`
-	// Timeout is how long one call may take. 1s … 10m.
+	// Timeout is how long one call may take. 1s … 1m.
 	Timeout time.Duration `koanf:"timeout"`
-	// Schedule is when it is asked, a cron line in operation-day.zone; empty: never by itself.
+	// Schedule is when all lists are asked for, a cron line in operation-day.zone; empty: never by itself. Single lists have
+	// theirs in refdata.schedule.
 	Schedule string `koanf:"schedule"`
+	// Endpoints are where the lists are and how their records are told apart, by the name of the list, as
+	// AIRL=/refdata/airl itop: path, key (dots go down, + joins parts), and where the list is in the answer if not at its top.
+	Endpoints map[string]string `koanf:"endpoints"`
+	// InShadow lets a shadow refresh too, so that it can equal the live system.
+	InShadow bool `koanf:"in-shadow"`
 }
 
-func defaultAdminAPI() AdminAPI { return AdminAPI{Timeout: 30 * time.Second} }
+func defaultAdminAPI() AdminAPI {
+	a := AdminAPI{Timeout: 30 * time.Second, Endpoints: map[string]string{
+		"ORMS_STAND":            "/orms/stands code",
+		refdata.StandBridgeList: "/orms/stand-airbridges stand+airbridge",
+	}}
+	for _, spec := range sis.ReferenceSpecs() {
+		if spec.Type != refdata.StandList && spec.Type != refdata.BridgeList {
+			name := strings.ToLower(spec.Type)
+			a.Endpoints[spec.Type] = "/refdata/" + name + " " + spec.Key.JSON
+		}
+	}
+	return a
+}
 
 // Validate finds everything wrong with the settings.
 func (a AdminAPI) Validate() error {
@@ -75,5 +97,11 @@ func (a AdminAPI) Validate() error {
 	if u, err := url.Parse(a.URL); a.URL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "") {
 		address = errors.New("url: not of the form https://host/path; secrets belong into admin-api.token") // it may hold one, so it is not shown
 	}
-	return errors.Join(address, within("timeout", a.Timeout, time.Second, 10*time.Minute), when)
+	errs := []error{address, within("timeout", a.Timeout, time.Second, time.Minute), when}
+	for rtype, text := range a.Endpoints {
+		if _, err := refdata.ParseEndpoint(rtype, text); err != nil {
+			errs = append(errs, fmt.Errorf("endpoints: %w", err))
+		}
+	}
+	return errors.Join(errs...)
 }

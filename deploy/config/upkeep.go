@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"msgexchange/jobs/message"
+	"msgexchange/jobs/sis"
 )
 
 // Request is what we ask the airport's database for; keys under "request.".
@@ -53,15 +56,19 @@ func (r Request) Validate() error {
 		within("timeout-rqfd", r.TimeoutRQFD, time.Second, time.Hour),
 		within("timeout-rqrd", r.TimeoutRQRD, time.Second, time.Hour),
 	}
+	for _, kind := range r.Kinds {
+		errs = append(errs, oneOf("kinds", message.Kind(kind), sis.AllRequests()...))
+	}
 	for kind, timeout := range r.Timeouts {
-		errs = append(errs, within("timeouts."+kind, timeout, time.Second, time.Hour))
+		errs = append(errs, oneOf("timeouts", message.Kind(kind), sis.AllRequests()...), within("timeouts."+kind, timeout, time.Second, time.Hour))
 	}
 	return errors.Join(errs...)
 }
 
 // Refdata is the refresh of reference data; keys under "refdata.".
 type Refdata struct {
-	// Schedule is when each kind is asked for, a cron line in operation-day.zone by kind, as RQRD-SLST=0 2 * * *.
+	// Schedule is when a list is asked for, a cron line in operation-day.zone: of the airport's database by the kind of request, as
+	// RQRD-SLST=0 2 * * *, of the neighbour by the name of its list in admin-api.endpoints.
 	Schedule map[string]string `koanf:"schedule"`
 }
 

@@ -22,6 +22,7 @@ type Summary struct {
 	Msg      Events           `json:"msg"`
 	Schd     Events           `json:"schd"`
 	Flights  int              `json:"flights"` // live ones
+	Requests Requests         `json:"requests"`
 	Problems []string         `json:"problems"`
 }
 
@@ -31,6 +32,15 @@ type Messages struct {
 	Skipped    int `json:"skipped"`
 	Dead       int `json:"dead"`
 	Unfinished int `json:"unfinished"`
+}
+
+// Requests are what was asked of the airport database, and what became of it.
+type Requests struct {
+	Made     int `json:"made"`
+	Answered int `json:"answered"`
+	Expired  int `json:"expired"`
+	Open     int `json:"open"`
+	Refused  int `json:"refused"` // answers that came late, twice or unasked
 }
 
 // Processed are those that are done with.
@@ -52,6 +62,11 @@ SELECT count(*) FILTER (WHERE state = 'SUCCEEDED'), count(*) FILTER (WHERE state
 	count(*) FILTER (WHERE state IN ('PENDING', 'FAILED')), (SELECT count(*) FROM flight_schd WHERE deleted_at IS NULL)
 FROM (SELECT state FROM proc_state UNION ALL SELECT state FROM proc_state_hst) AS messages`
 
+	countRequests = `
+SELECT count(*), count(*) FILTER (WHERE state = 'DONE'), count(*) FILTER (WHERE state = 'EXPIRED'), count(*) FILTER (WHERE state IN ('REGISTERED', 'SENT', 'WAITING')),
+	(SELECT count(*) FROM (SELECT skip_reason FROM proc_state UNION ALL SELECT skip_reason FROM proc_state_hst) AS m WHERE skip_reason = 'unmatched-resp')
+FROM req_track`
+
 	countEvents = `
 SELECT count(*), count(*) FILTER (WHERE state = 'SENT'), count(*) FILTER (WHERE superseded_by IS NOT NULL), count(*) FILTER (WHERE state = 'DEAD')
 FROM (SELECT target, state, superseded_by FROM msg_event UNION ALL SELECT target, state, superseded_by FROM msg_event_hst) AS events
@@ -64,6 +79,10 @@ func (w *world) count(ctx context.Context) (Summary, error) {
 	err := pgx.BeginTxFunc(ctx, w.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		m := &s.Messages
 		if err := tx.QueryRow(ctx, countMessages).Scan(&m.Succeeded, &m.Skipped, &m.Dead, &m.Unfinished, &s.Flights); err != nil {
+			return err
+		}
+		r := &s.Requests
+		if err := tx.QueryRow(ctx, countRequests).Scan(&r.Made, &r.Answered, &r.Expired, &r.Open, &r.Refused); err != nil {
 			return err
 		}
 		for target, e := range map[string]*Events{"KAFKA:msg": &s.Msg, "KAFKA:schd": &s.Schd} {
@@ -91,7 +110,7 @@ func (w *world) records(topic string) (n int) {
 
 // settled says that nothing is left to do.
 func (s *Summary) settled() bool {
-	return s.Mailbox == s.Messages.Processed() && s.Mailbox == s.Marked && s.Messages.Unfinished == 0 &&
+	return s.Mailbox == s.Messages.Processed() && s.Mailbox == s.Marked && s.Messages.Unfinished == 0 && s.Requests.Open == 0 &&
 		s.Msg.Created == s.Msg.Sent+s.Msg.Dead && s.Schd.Created == s.Schd.Sent+s.Schd.Dead
 }
 
@@ -109,6 +128,7 @@ func (s *Summary) check() {
 	must(s.Written.Rows <= s.Mailbox, "%d messages were written, the mailbox has %d", s.Written.Rows, s.Mailbox)
 	must(s.Mailbox == s.Messages.Processed(), "the mailbox has %d messages, %d are processed", s.Mailbox, s.Messages.Processed())
 	must(s.Messages.Unfinished == 0, "%d messages are unfinished", s.Messages.Unfinished)
+	must(s.Requests.Open == 0, "%d requests are neither answered nor expired", s.Requests.Open)
 	must(s.Mailbox == s.Marked, "the mailbox has %d messages, %d are marked", s.Mailbox, s.Marked)
 	for i, e := range []Events{s.Msg, s.Schd} {
 		topic := []string{"msg", "schd"}[i]
@@ -132,6 +152,9 @@ func (s *Summary) print(out io.Writer, asJSON bool) error {
 		"msg       " + s.Msg.line(),
 		"schd      " + s.Schd.line(),
 		fmt.Sprintf("flights   %d live", s.Flights),
+	}
+	if r := s.Requests; r.Made > 0 {
+		lines = append(lines, fmt.Sprintf("requests  %d made, %d answered, %d expired; %d answers refused: late or twice", r.Made, r.Answered, r.Expired, r.Refused))
 	}
 	for _, p := range s.Problems {
 		lines = append(lines, "PROBLEM   "+p)

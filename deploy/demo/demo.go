@@ -29,6 +29,7 @@ type Options struct {
 	Flights  int           // of a day's schedule
 	Seed     uint64
 	Lists    bool // send reference lists too, see simulator.Options
+	Ask      bool // make requests to the airport database too, by HTTP; the workers must serve it
 	JSON     bool // Out gets one JSON document, the summary; everything else goes to Err
 	Serve    Serve
 	Out, Err io.Writer
@@ -118,13 +119,27 @@ func (w *world) traffic(writing, working context.Context) (counts simulator.Coun
 	g.Go(func() error { w.report(working); return nil })
 	g.Go(func() (err error) {
 		defer done()
-		if counts, err = writer.Run(writing); err != nil {
+		if counts, err = w.write(writing, writer, db); err != nil {
 			return err
 		}
 		w.settle(working)
 		return nil
 	})
 	return counts, g.Wait()
+}
+
+// write runs both hands of the simulated airport, and who asks of it, until ctx ends or the duration is over.
+func (w *world) write(ctx context.Context, writer *simulator.Writer, db *sql.DB) (counts simulator.Counts, err error) {
+	if !w.Ask {
+		return writer.Run(ctx)
+	}
+	ctx, end := context.WithCancel(ctx)
+	var g errgroup.Group
+	g.Go(func() error { w.ask(ctx); return nil })
+	g.Go(func() error { _, err := w.responder(db).Run(ctx); return err })
+	counts, err = writer.Run(ctx)
+	end()
+	return counts, errors.Join(err, g.Wait())
 }
 
 // writer is the simulated airport, connected to the mailbox.

@@ -40,6 +40,7 @@ func startMailbox(ctx context.Context) (*mailboxServer, error) {
 		return nil, fmt.Errorf("demo: mailbox: %w", err)
 	}
 	m := &mailboxServer{in: inbound(), out: outbound(), done: make(chan error, 1)}
+	likeInnoDB()
 	engine := sqle.NewDefault(sql.NewDatabaseProvider(schema{m.in, m.out}))
 	cfg := server.Config{Protocol: "tcp", Address: l.Addr().String(), Listener: l}
 	if m.server, err = server.NewServer(cfg, engine, sql.NewContext, session, nil); err != nil {
@@ -51,6 +52,15 @@ func startMailbox(ctx context.Context) (*mailboxServer, error) {
 	dsn.User, dsn.Net, dsn.Addr, dsn.DBName = "root", "tcp", l.Addr().String(), schemaName
 	m.dsn = dsn.FormatDSN()
 	return m, nil
+}
+
+// likeInnoDB gives the engine the variable with which connections bound their waits; there is nothing to wait for in it.
+func likeInnoDB() {
+	const name, seconds, most = "innodb_lock_wait_timeout", 50, 1 << 30
+	sql.SystemVariables.AddSystemVariables([]sql.SystemVariable{&sql.MysqlSystemVariable{
+		Name: name, Scope: sql.GetMysqlScope(sql.SystemVariableScope_Both), Dynamic: true,
+		Type: types.NewSystemIntType(name, 1, most, false), Default: int64(seconds),
+	}})
 }
 
 func (m *mailboxServer) close() error {

@@ -95,6 +95,19 @@ func TestMailbox_requests(t *testing.T) {
 	require.Zero(t, errorColumn)
 }
 
+// A request goes into the empty table, and only once.
+func TestMailbox_sendsOnce(t *testing.T) {
+	_, box := setup(t)
+	for range 2 {
+		id, _, err := box.SendRequest(t.Context(), "<MSG>one</MSG>", "R")
+		require.NoError(t, err)
+		require.Equal(t, int64(1), id)
+	}
+	taken, err := box.Taken(t.Context(), []int64{1})
+	require.NoError(t, err)
+	require.Empty(t, taken)
+}
+
 // TestMailbox_losesNothing lets writers and markers work at the same time.
 func TestMailbox_losesNothing(t *testing.T) {
 	s, box := setup(t)

@@ -18,6 +18,8 @@ func (w *world) introduce(out io.Writer) {
   console     %[2]s/
   flights     %[2]s/all/flights
   operation   %[2]s/ops/summary, %[2]s/metrics, %[2]s/readyz
+  requests    %[2]s/ops/requests, answered by the simulated airport, some late, twice or never
+  reference   %[2]s/refdata, %[2]s/refdata/ABDG
   jobs        %[2]s/riverui/
   operator    Authorization: Bearer %[3]s, or HTTP Basic with user %[4]s and the token as password
   Kafka       %[5]s, topics %[6]s and %[7]s

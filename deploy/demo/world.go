@@ -180,7 +180,8 @@ func (w *world) startMailbox(ctx context.Context, _ string) (err error) {
 	}
 	w.onClose(w.mailbox.close)
 	w.cfg.Mailbox.DSN = w.mailbox.dsn
-	w.cfg.Backfill.Batch = 50 // the engine's time for a statement that marks n rows grows as n²
+	w.cfg.Request.TimeoutRQFD, w.cfg.Request.TimeoutRQRD = requestTimeout, requestTimeout // so that one is seen to expire
+	w.cfg.Backfill.Batch = 50                                                             // the engine's time for a statement that marks n rows grows as n²
 	return nil
 }
 

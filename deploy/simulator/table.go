@@ -18,8 +18,7 @@ type Table struct {
 
 // NewTable prepares for a table of that name, whose times are in zone.
 func NewTable(db *sql.DB, name string, zone *time.Location) *Table {
-	quoted := "`" + strings.ReplaceAll(name, "`", "``") + "`"
-	return &Table{db: db, zone: zone, insert: "INSERT INTO " + quoted + " (CMINMSGS_CLOB_MSG, CMINMSGS_DATE_RECEIVED, CMINMSGS_STATUS) VALUES "}
+	return &Table{db: db, zone: zone, insert: "INSERT INTO " + quote(name) + " (CMINMSGS_CLOB_MSG, CMINMSGS_DATE_RECEIVED, CMINMSGS_STATUS) VALUES "}
 }
 
 // Insert puts the rows in with one statement.
@@ -53,3 +52,47 @@ func (t *Table) values(rows []Row) []any {
 	}
 	return out
 }
+
+// Requests is the outbound table of a MySQL mailbox, as the transport to the airport database works it off (dictionary 1).
+type Requests struct {
+	db    *sql.DB
+	zone  *time.Location
+	table string
+}
+
+// NewRequests prepares for a table of that name, whose times are in zone.
+func NewRequests(db *sql.DB, name string, zone *time.Location) *Requests {
+	return &Requests{db: db, zone: zone, table: quote(name)}
+}
+
+// Take is Outbox's.
+func (q *Requests) Take(ctx context.Context, now time.Time) (texts []string, err error) {
+	rows, err := q.db.QueryContext(ctx, "SELECT COUTMSGS_ID, COUTMSGS_CLOB_MSG FROM "+q.table+" WHERE COUTMSGS_DATE_SENT IS NULL ORDER BY COUTMSGS_ID")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	var ids []int64
+	for rows.Next() {
+		var (
+			id   int64
+			text string
+		)
+		if err := rows.Scan(&id, &text); err != nil {
+			return nil, err
+		}
+		ids, texts = append(ids, id), append(texts, text)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		_, err := q.db.ExecContext(ctx, "UPDATE "+q.table+" SET COUTMSGS_DATE_SENT = ? WHERE COUTMSGS_ID = ?", now.In(q.zone).Format(time.DateTime), id)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return texts, nil
+}
+
+func quote(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }

@@ -1,0 +1,229 @@
+package refdata_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"msgexchange/db/dbtest"
+	"msgexchange/db/store"
+	"msgexchange/http/adminapi"
+	"msgexchange/jobs/fault"
+	jobsrefdata "msgexchange/jobs/refdata"
+	"msgexchange/workers/refdata"
+)
+
+func TestMain(m *testing.M) { os.Exit(dbtest.NoLeaks(dbtest.Run(m))) }
+
+// rig is a refresher between a real HTTP server and a real PostgreSQL.
+type rig struct {
+	t      *testing.T
+	pool   *pgxpool.Pool
+	clock  time.Time
+	work   *refdata.Refresher
+	answer http.HandlerFunc // of the neighbour
+	asked  []*http.Request
+}
+
+func setup(t *testing.T, timeout time.Duration) *rig {
+	t.Helper()
+	r := &rig{t: t, pool: dbtest.New(t), clock: time.Date(2026, 11, 30, 1, 0, 0, 0, time.UTC)}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		r.asked = append(r.asked, req)
+		r.answer(w, req)
+	}))
+	t.Cleanup(server.Close)
+	client := adminapi.New(adminapi.Config{URL: server.URL + "/api/", Token: "s3cret", Timeout: timeout})
+	t.Cleanup(client.Close)
+	e, err := jobsrefdata.ParseEndpoint("AIRL", "/airlines code")
+	require.NoError(t, err)
+	r.work = &refdata.Refresher{
+		Endpoints: map[string]jobsrefdata.Endpoint{"AIRL": e}, Neighbour: client, Pool: r.pool, Store: store.New(time.UTC),
+		Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return r.clock },
+	}
+	return r
+}
+
+func says(body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) }
+}
+
+func (r *rig) refresh(answer http.HandlerFunc) error {
+	r.t.Helper()
+	r.answer = answer
+	_, err := r.work.Refresh(r.t.Context(), "AIRL")
+	return err
+}
+
+func (r *rig) one(query string) (out string) {
+	r.t.Helper()
+	require.NoError(r.t, r.pool.QueryRow(r.t.Context(), query).Scan(&out))
+	return out
+}
+
+// keys are those of the list as readers see it.
+func (r *rig) keys() string {
+	r.t.Helper()
+	return r.one("SELECT coalesce(string_agg(rkey || doc::text || source, ' ' ORDER BY rkey), '') FROM ref_master WHERE rtype = 'AIRL'")
+}
+
+// failure is what is noted beside the list; empty when its last refresh succeeded.
+func (r *rig) failure() string {
+	r.t.Helper()
+	return r.one("SELECT coalesce(max(failure), '') FROM ref_set WHERE rtype = 'AIRL'")
+}
+
+// age is the gauge of the list's age; -1 when it is not shown.
+func (r *rig) age() float64 {
+	r.t.Helper()
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(refdata.NewAge(r.pool, r.work.Store, func() time.Time { return r.clock }))
+	families, err := reg.Gather()
+	require.NoError(r.t, err)
+	if len(families) == 0 {
+		return -1
+	}
+	require.Equal(r.t, "msgx_refdata_age_seconds", families[0].GetName())
+	return families[0].GetMetric()[0].GetGauge().GetValue()
+}
+
+// A list is what the neighbour says, whole; what it no longer has goes.
+func TestRefresh(t *testing.T) {
+	t.Parallel()
+	r := setup(t, 10*time.Second)
+	require.InDelta(t, -1, r.age(), 0, "a list that never came has no age")
+	require.NoError(t, r.refresh(says(`[{"code":"CA"},{"code":"3U","n":1}]`)))
+	require.Equal(t, `3U{"n": 1, "code": "3U"}ADMINAPI CA{"code": "CA"}ADMINAPI`, r.keys())
+	require.Equal(t, "/api/airlines Bearer s3cret", r.asked[0].URL.Path+" "+r.asked[0].Header.Get("Authorization"))
+	r.clock = r.clock.Add(time.Minute)
+	require.InDelta(t, 60, r.age(), 0)
+	require.NoError(t, r.refresh(says(`[{"code":"CA","n":2}]`)))
+	require.Equal(t, `CA{"n": 2, "code": "CA"}ADMINAPI`, r.keys())
+	require.InDelta(t, 0, r.age(), 0)
+	require.Equal(t, "2", r.one("SELECT count(*)::text FROM ref_batch WHERE source = 'ADMINAPI' AND mode = 'COMPLETE'"))
+	_, err := r.work.Refresh(t.Context(), "NONE")
+	require.Error(t, err)
+}
+
+// Whatever the neighbour does wrong, the last good list stays, with its age, and the failure stands beside it.
+func TestRefresh_misbehaving(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		answer http.HandlerFunc
+		class  fault.Class
+		why    string
+	}{
+		"500": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }, fault.Outage, "500"},
+		"429": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) }, fault.Outage, "429"},
+		"401": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }, fault.Infra, "401"},
+		"404": {http.NotFound, fault.Infra, "404"},
+		"sends us away": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://203.0.113.9/", http.StatusFound)
+		}, fault.Infra, "302"},
+		"304, unasked":      {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotModified) }, fault.Infra, "304"},
+		"nothing":           {says(""), fault.Protocol, "EOF"},
+		"half JSON":         {says(`[{"code":"CA"},{"code":`), fault.Protocol, "unexpected EOF"},
+		"an empty list":     {says(`[]`), fault.Protocol, "the list is empty"},
+		"duplicate keys":    {says(`[{"code":"CA"},{"code":"CA"}]`), fault.Protocol, "the same key"},
+		"a record keyless":  {says(`[{"code":"CA"},{}]`), fault.Protocol, "there is no code"},
+		"no UTF-8":          {says("[{\"code\":\"C\xffA\"}]"), fault.Protocol, "no UTF-8"},
+		"cut off": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "1000")
+			_, _ = io.WriteString(w, `[{"code":"CA"}]`)
+		}, fault.Protocol, "cut off"},
+		"slow to begin": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, fault.Outage, ""},
+		"never ends": {func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.WriteString(w, `[{"code":"CA"}`)
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		}, fault.Outage, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := setup(t, 2*time.Second)
+			require.NoError(t, r.refresh(says(`[{"code":"3U"}]`)))
+			before := r.keys()
+			r.clock = r.clock.Add(time.Hour)
+			err := r.refresh(c.answer)
+			require.Equal(t, c.class, fault.Of(err), "%v", err)
+			require.ErrorContains(t, err, c.why)
+			require.Equal(t, before, r.keys())
+			require.InDelta(t, 3600, r.age(), 0)
+			require.Contains(t, r.failure(), c.why)
+			require.NotContains(t, r.failure(), "s3cret")
+			require.NoError(t, r.refresh(says(`[{"code":"CA"}]`)))
+			require.Empty(t, r.failure())
+		})
+	}
+}
+
+// What has not changed is not sent again; that it still holds makes it fresh. A validator is for one question and for the
+// answer that we still have.
+func TestRefresh_conditional(t *testing.T) {
+	t.Parallel()
+	for header, condition := range map[string]string{"ETag": "If-None-Match", "Last-Modified": "If-Modified-Since"} {
+		t.Run(header, func(t *testing.T) {
+			t.Parallel()
+			const version = `"v1"`
+			r := setup(t, 10*time.Second)
+			answer := func(w http.ResponseWriter, req *http.Request) {
+				if req.Header.Get(condition) == version {
+					w.WriteHeader(http.StatusNotModified)
+					return
+				}
+				w.Header().Set(header, version)
+				_, _ = io.WriteString(w, `[{"code":"3U"}]`)
+			}
+			require.NoError(t, r.refresh(answer))
+			r.clock = r.clock.Add(time.Hour)
+			require.NoError(t, r.refresh(answer))
+			require.InDelta(t, 0, r.age(), 0)
+			require.Equal(t, "1", r.one("SELECT count(*)::text FROM ref_batch"), "nothing was written")
+			require.Equal(t, version, r.asked[1].Header.Get(condition))
+
+			e, err := jobsrefdata.ParseEndpoint("AIRL", "/carriers code")
+			require.NoError(t, err)
+			r.work.Endpoints["AIRL"] = e
+			require.NoError(t, r.refresh(answer))
+			require.Empty(t, r.asked[2].Header.Get(condition), "it was of another question")
+			_, err = r.pool.Exec(t.Context(), "UPDATE ref_set SET source = 'AODB'")
+			require.NoError(t, err)
+			require.NoError(t, r.refresh(answer))
+			require.Empty(t, r.asked[3].Header.Get(condition), "we have another answer since")
+		})
+	}
+}
+
+// 100,000 records go in set by set, and readers see the old list until they are all there.
+func TestRefresh_large(t *testing.T) {
+	t.Parallel()
+	r := setup(t, time.Minute)
+	require.NoError(t, r.refresh(says(`[{"code":"OLD"}]`)))
+	var body bytes.Buffer
+	const records = 100_000
+	body.WriteString("[")
+	for i := range records {
+		fmt.Fprintf(&body, `%s{"code":"K%06d","name":"%s"}`, strings.Repeat(",", min(i, 1)), i, strings.Repeat("x", 60))
+	}
+	body.WriteString("]")
+	start := time.Now()
+	require.NoError(t, r.refresh(says(body.String())))
+	t.Logf("%d records took %s", records, time.Since(start).Round(time.Millisecond))
+	require.Equal(t, "100000 1", r.one("SELECT concat_ws(' ', count(*), count(DISTINCT batch_id)) FROM ref_master"))
+	require.Equal(t, "100000", r.one("SELECT row_count::text FROM ref_set"))
+	require.Equal(t, "1", r.one("SELECT removed::text FROM ref_batch ORDER BY id DESC LIMIT 1"))
+
+	require.Error(t, r.refresh(says(strings.Replace(body.String(), `"K099999"`, `"K000000"`, 1))), "one bad record among them")
+	require.Equal(t, "100000", r.one("SELECT count(*)::text FROM ref_master"))
+}
