@@ -2,10 +2,12 @@
 
 GOLANGCI_LINT_VERSION := v2.15.0
 SQLC_VERSION          := v1.31.1
+KUSTOMIZE_VERSION     := v5.8.1
 KAFKA_VERSIONS        ?= 2.8.2 3.9.1 4.3.1
 
 GO            ?= go
 GOLANGCI_LINT ?= $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
+KUSTOMIZE     ?= $(GO) run sigs.k8s.io/kustomize/kustomize/v5@$(KUSTOMIZE_VERSION)
 SQLC          ?= $(GO) run github.com/sqlc-dev/sqlc/cmd/sqlc@$(SQLC_VERSION)
 
 VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
@@ -78,13 +80,21 @@ test-fuzz: ## fuzz every target of the core for FUZZTIME (60s) each; its seeds a
 	done
 
 .PHONY: setup
-setup: ## get PostgreSQL and MariaDB for the tests if they are missing
-	@deploy/setup/servers.sh postgres mariadb pgbouncer cc
+setup: ## get PostgreSQL, MariaDB and promtool for the tests if they are missing
+	@deploy/setup/servers.sh postgres mariadb pgbouncer promtool cc
 
 .PHONY: lint
-lint: ## check style, imports and shape
+lint: ## check style, imports, shape and manifests
 	$(GOLANGCI_LINT) run --allow-parallel-runners -c .ci/golangci.yml
 	.ci/shape
+	$(GO) test ./deploy/k8s
+
+.PHONY: manifests
+manifests: ## build the Kubernetes manifests of every overlay into bin/manifests
+	@mkdir -p bin/manifests
+	for overlay in deploy/k8s/overlays/*/; do \
+		$(KUSTOMIZE) build $$overlay > bin/manifests/$$(basename $$overlay).yaml || exit 1; \
+	done
 
 .PHONY: fmt
 fmt: ## format
@@ -99,6 +109,7 @@ generate: ## write everything that is generated: SQL code, schema, wire catalogu
 	$(GO) test ./jobs/sis -run CataloguePage -update
 	$(GO) test ./jobs/outbox -run 'Schemas$$' -update
 	$(GO) test ./deploy/config -run KeyTable -update
+	$(GO) test ./deploy/alerts -run LogEvents -update
 
 .PHONY: verify
 verify: ## check that the SQL code is fresh, without building sqlc; the tests check the rest

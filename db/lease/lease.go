@@ -91,6 +91,11 @@ func fenced(op string, role jobs.Role, rows int64, err error) error {
 	return nil
 }
 
+// Block keeps the workers of a role from committing in any lane until tx ends, without taking the role from them.
+func Block(ctx context.Context, tx pgx.Tx, role jobs.Role) error {
+	return classified("hold up "+string(role), pgq.New().BlockLeases(ctx, tx, string(role)))
+}
+
 // Status is a role's row as it stands.
 type Status struct {
 	Role      jobs.Role

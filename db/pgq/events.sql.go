@@ -77,6 +77,46 @@ func (q *Queries) CloseDeadEvents(ctx context.Context, db DBTX, arg CloseDeadEve
 	return result.RowsAffected(), nil
 }
 
+const deadEvents = `-- name: DeadEvents :many
+SELECT event_id FROM msg_event
+WHERE state = 'DEAD' AND ($1::text IS NULL OR target = $1)
+  AND event_id BETWEEN $2 AND $3
+ORDER BY event_id LIMIT $4
+`
+
+type DeadEventsParams struct {
+	Target  *string
+	FromID  int64
+	ToID    int64
+	MaxRows int32
+}
+
+// What an operator may send again. Served by msg_event_dead_idx.
+func (q *Queries) DeadEvents(ctx context.Context, db DBTX, arg DeadEventsParams) ([]int64, error) {
+	rows, err := db.Query(ctx, deadEvents,
+		arg.Target,
+		arg.FromID,
+		arg.ToID,
+		arg.MaxRows,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var event_id int64
+		if err := rows.Scan(&event_id); err != nil {
+			return nil, err
+		}
+		items = append(items, event_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const eventBacklog = `-- name: EventBacklog :one
 SELECT (SELECT count(*) FROM msg_event p WHERE p.target = $1 AND p.state = 'PENDING')::bigint AS pending,
        (SELECT count(*) FROM msg_event d WHERE d.target = $1 AND d.state = 'DEAD')::bigint AS dead,
@@ -245,6 +285,58 @@ func (q *Queries) InsertEvents(ctx context.Context, db DBTX, arg InsertEventsPar
 	return err
 }
 
+const lockEvents = `-- name: LockEvents :many
+SELECT e.event_id, e.target, e.msg_id, e.generation, e.flid, e.state_version, e.kind, e.sndr, e.state,
+       coalesce((SELECT max(n.event_id) FROM msg_event n
+                 WHERE n.target = 'KAFKA:schd' AND e.target = n.target AND n.state = 'PENDING' AND n.flid = e.flid AND n.event_id > e.event_id), 0)::bigint AS newer_waits
+FROM msg_event e WHERE e.event_id = ANY($1::bigint[]) ORDER BY e.event_id FOR UPDATE OF e
+`
+
+type LockEventsRow struct {
+	EventID      int64
+	Target       string
+	MsgID        int64
+	Generation   int32
+	Flid         int64
+	StateVersion int64
+	Kind         string
+	Sndr         string
+	State        string
+	NewerWaits   int64
+}
+
+// Served by the primary key; the newer one of the flight by msg_event_pending_idx.
+func (q *Queries) LockEvents(ctx context.Context, db DBTX, ids []int64) ([]LockEventsRow, error) {
+	rows, err := db.Query(ctx, lockEvents, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []LockEventsRow
+	for rows.Next() {
+		var i LockEventsRow
+		if err := rows.Scan(
+			&i.EventID,
+			&i.Target,
+			&i.MsgID,
+			&i.Generation,
+			&i.Flid,
+			&i.StateVersion,
+			&i.Kind,
+			&i.Sndr,
+			&i.State,
+			&i.NewerWaits,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const markEventsFailed = `-- name: MarkEventsFailed :execrows
 UPDATE msg_event e SET state = x.state, attempts = e.attempts + 1, next_attempt_at = x.next_attempt_at, last_error = x.last_error, refusal = x.refusal
 FROM jsonb_to_recordset($1::jsonb) AS x(event_id bigint, state text, next_attempt_at timestamptz, last_error text, refusal text)
@@ -371,6 +463,18 @@ func (q *Queries) PendingEvents(ctx context.Context, db DBTX, arg PendingEventsP
 		return nil, err
 	}
 	return items, nil
+}
+
+const requeueEvents = `-- name: RequeueEvents :execrows
+UPDATE msg_event SET state = 'PENDING', attempts = 0, next_attempt_at = NULL WHERE event_id = ANY($1::bigint[]) AND state = 'DEAD'
+`
+
+func (q *Queries) RequeueEvents(ctx context.Context, db DBTX, ids []int64) (int64, error) {
+	result, err := db.Exec(ctx, requeueEvents, ids)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const waitingEvents = `-- name: WaitingEvents :many

@@ -64,6 +64,16 @@ func (q *Queries) BeatLease(ctx context.Context, db DBTX, arg BeatLeaseParams) (
 	return result.RowsAffected(), nil
 }
 
+const blockLeases = `-- name: BlockLeases :exec
+SELECT lane FROM pipeline_lease WHERE role = $1 ORDER BY lane FOR UPDATE
+`
+
+// Whoever writes beside a role of all lanes: no transaction of its workers commits before ours. In a fixed order.
+func (q *Queries) BlockLeases(ctx context.Context, db DBTX, role string) error {
+	_, err := db.Exec(ctx, blockLeases, role)
+	return err
+}
+
 const closeLease = `-- name: CloseLease :execrows
 UPDATE pipeline_lease SET holder = ''
 WHERE lane = $1 AND role = $2 AND epoch = $3 AND holder = $4

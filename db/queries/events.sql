@@ -80,3 +80,20 @@ SELECT (SELECT count(*) FROM msg_event p WHERE p.target = @target AND p.state = 
        (SELECT count(*) FROM msg_event d WHERE d.target = @target AND d.state = 'DEAD')::bigint AS dead,
        coalesce((SELECT o.created_at FROM msg_event o WHERE o.target = @target AND o.state = 'PENDING' ORDER BY o.event_id LIMIT 1),
                 timestamptz '0001-01-01 00:00:00+00')::timestamptz AS oldest;
+
+-- name: DeadEvents :many
+-- What an operator may send again. Served by msg_event_dead_idx.
+SELECT event_id FROM msg_event
+WHERE state = 'DEAD' AND (sqlc.narg('target')::text IS NULL OR target = sqlc.narg('target'))
+  AND event_id BETWEEN @from_id AND @to_id
+ORDER BY event_id LIMIT @max_rows;
+
+-- name: LockEvents :many
+-- Served by the primary key; the newer one of the flight by msg_event_pending_idx.
+SELECT e.event_id, e.target, e.msg_id, e.generation, e.flid, e.state_version, e.kind, e.sndr, e.state,
+       coalesce((SELECT max(n.event_id) FROM msg_event n
+                 WHERE n.target = 'KAFKA:schd' AND e.target = n.target AND n.state = 'PENDING' AND n.flid = e.flid AND n.event_id > e.event_id), 0)::bigint AS newer_waits
+FROM msg_event e WHERE e.event_id = ANY(@ids::bigint[]) ORDER BY e.event_id FOR UPDATE OF e;
+
+-- name: RequeueEvents :execrows
+UPDATE msg_event SET state = 'PENDING', attempts = 0, next_attempt_at = NULL WHERE event_id = ANY(@ids::bigint[]) AND state = 'DEAD';

@@ -45,3 +45,7 @@ FROM (SELECT hashtextextended('msgexchange/wake/' || @lane::text || '/' || r, 0)
 -- name: LockWake :exec
 -- A closing drain waits for every enqueuer under way, then looks once more.
 SELECT pg_advisory_xact_lock(hashtextextended('msgexchange/wake/' || @lane::text || '/' || @role::text, 0));
+
+-- name: BlockLeases :exec
+-- Whoever writes beside a role of all lanes: no transaction of its workers commits before ours. In a fixed order.
+SELECT lane FROM pipeline_lease WHERE role = @role ORDER BY lane FOR UPDATE;

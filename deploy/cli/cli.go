@@ -41,6 +41,7 @@ type commands struct {
 	Simulate simulate `cmd:"" help:"Write realistic messages into the mailbox."`
 	Doctor   examine  `cmd:"" help:"Check every dependency and right; say what to do about what is wrong."`
 	Replay   replay   `cmd:"" help:"Put messages that failed back into the line."`
+	Compare  contrast `cmd:"" help:"Compare the flights of two systems field by field."`
 	Decode   decode   `cmd:"" help:"Decode a message and print it as JSON."`
 	Version  version  `cmd:"" help:"Print version, commit and Go."`
 }

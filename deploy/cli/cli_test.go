@@ -61,6 +61,7 @@ func TestEveryCommandExplainsItself(t *testing.T) {
 		"demo":           "Needs no configuration",
 		"simulate":       "Needs mailbox.dsn",
 		"doctor":         "configuration of serve",
+		"compare":        "changes nothing",
 		"decode":         "Needs nothing",
 		"version":        "version",
 	} {

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Makes sure that PostgreSQL and, when asked, MariaDB are on this machine. It starts nothing: db/dbserver does, privately.
 #
-#   deploy/setup/servers.sh [postgres] [mariadb] [pgbouncer] [cc]      cc: the C compiler that go test -race needs
+#   deploy/setup/servers.sh [postgres] [mariadb] [pgbouncer] [promtool] [cc]
+#
+# cc is the C compiler that go test -race needs, promtool what plays the alert rules' own tests.
 #
 # What is found is left alone. What is missing is installed from the system's packages as root, or unpacked by an ordinary
 # user into root/ of the cache (${XDG_CACHE_HOME:-$HOME/.cache}/msgexchange or $MSGX_CACHE), where db/dbserver looks too. Otherwise: one sentence, exit 1.
@@ -25,6 +27,7 @@ found() {
 	mariadb) set -- "$root"/usr/sbin/mariadbd /usr/sbin/mariadbd /usr/sbin/mysqld \
 		/opt/homebrew/opt/mariadb*/bin/mariadbd /usr/local/opt/mariadb*/bin/mariadbd "$(command -v mariadbd || true)" ;;
 	pgbouncer) set -- "$root"/usr/sbin/pgbouncer /usr/sbin/pgbouncer "$(command -v pgbouncer || true)" ;;
+	promtool) set -- "$root"/usr/bin/promtool "$(command -v promtool || true)" ;;
 	cc) set -- "$(command -v cc || command -v gcc || true)" ;;
 	*) fail "unknown server $1" ;;
 	esac
@@ -39,6 +42,7 @@ packages() {
 	mariadb) echo mariadb-server ;;
 	pgbouncer) echo pgbouncer ;;
 	cc) echo gcc libc6-dev ;;
+	promtool) echo prometheus ;;
 	esac
 }
 
@@ -87,9 +91,9 @@ for server; do
 		say "no C compiler found: tests will run without the race detector"
 		continue
 	fi
-	if [ "$server" = pgbouncer ]; then
-		get pgbouncer || true
-		found pgbouncer || say "no PgBouncer: what it does to us is not tested here"
+	if [ "$server" = pgbouncer ] || [ "$server" = promtool ]; then
+		get "$(packages "$server")" || true
+		found "$server" || say "no $server: what needs it is not tested here"
 		continue
 	fi
 	missing+=("$server")

@@ -53,11 +53,15 @@ func (p *pod) saysFenced(within time.Duration) {
 func TestO2_TakenOver(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]func(t *testing.T, p *pod, pg door) (back func()){
-		"stopped": func(_ *testing.T, p *pod, _ door) func() {
+		"stopped": func(t *testing.T, p *pod, _ door) func() {
+			t.Helper()
 			p.signal(syscall.SIGSTOP)
 			return func() { p.signal(syscall.SIGCONT) }
 		},
-		"partitioned": func(t *testing.T, _ *pod, pg door) func() { return pg.freeze(t) },
+		"partitioned": func(t *testing.T, _ *pod, pg door) func() {
+			t.Helper()
+			return pg.freeze(t)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -87,6 +87,7 @@ func (a *API) Orders() map[string]func(*gin.Context) error {
 		"/ops/replay":            a.replay,
 		"/ops/maintenance/:task": a.Maintain,
 		"/ops/requests":          func(c *gin.Context) error { return serve(a, c, http.StatusAccepted, "requests", a.makeRequest) },
+		"/ops/events/replay":     a.replayEvents,
 		"/ops/lane/reseed":       a.reseed,
 		"/ops/backfill/resume":   a.resume,
 	}

@@ -69,6 +69,22 @@ func Build(c Cause, o flight.Outcome, opt Options) []Event {
 	return events
 }
 
+// StateOf is the event on schd that says what f is now, in the place of one that died. A flight that is not published, or nil,
+// is a tombstone.
+func StateOf(dead Event, f *flight.Flight, zone *time.Location) Event {
+	e := Event{
+		Target: Schd, Message: dead.Message, FLID: dead.FLID, PartitionKey: strconv.FormatInt(dead.FLID, 10), Type: Tombstone,
+		StateVersion: dead.StateVersion, Kind: dead.Kind, SNDR: dead.SNDR,
+	}
+	if f != nil {
+		e.Message, e.StateVersion = f.LastMessage, f.Version
+	}
+	if f != nil && f.Published {
+		e.Type, e.Payload = Upsert, flight.AppendJSON(nil, f, zone)
+	}
+	return e
+}
+
 // Coalesce takes out of a batch's events those on schd that a later one about the same flight makes pointless, and keeps the
 // order of the rest. On msg every event counts.
 func Coalesce(events []Event) []Event {
