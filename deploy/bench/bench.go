@@ -29,37 +29,25 @@ type bench struct {
 }
 
 // open starts the servers.
-func open(ctx context.Context, o options) (b *bench, err error) {
-	b = &bench{options: o, start: time.Now()}
-	defer func() {
-		if err == nil {
-			_, err = b.world.Pool.Exec(ctx, "CREATE EXTENSION pg_stat_statements")
-		}
-	}()
+func open(ctx context.Context, o options) (*bench, error) {
+	b := &bench{options: o, start: time.Now()}
+	settings := map[string]string{
+		"shared_buffers": "512MB", "max_wal_size": "4GB", "checkpoint_timeout": "15min", "random_page_cost": "1.1",
+	}
+	if o.statements {
+		countStatements(settings)
+	}
+	var err error
 	b.world, err = rig.NewWorld(ctx, rig.Needs{
-		Program: o.program, Partitions: 6, Topics: []string{copyTopic},
-		PG: dbserver.Options{Durable: true, Settings: map[string]string{
-			"shared_buffers": "512MB", "max_wal_size": "4GB", "checkpoint_timeout": "15min", "random_page_cost": "1.1",
-			"shared_preload_libraries": "pg_stat_statements", "pg_stat_statements.track": "all",
-		}},
+		Program: o.program, Partitions: partitions, Topics: []string{copyTopic, eventsTopic},
+		PG:      dbserver.Options{Durable: true, Settings: settings},
 		MariaDB: dbserver.Options{Durable: true, Settings: map[string]string{"innodb-buffer-pool-size": "256M"}},
 	})
 	return b, err
 }
 
-func (b *bench) close() error {
-	rows, err := b.world.Pool.Query(context.Background(), `SELECT round(total_exec_time)::int, calls::int, rows::int, round((1000*total_exec_time/calls))::int, left(regexp_replace(query, '\s+', ' ', 'g'), 90), wal_bytes::bigint FROM pg_stat_statements ORDER BY total_exec_time DESC LIMIT 28`)
-	if err == nil {
-		for rows.Next() {
-			var a, c, r, e int
-			var w int64
-			var q string
-			_ = rows.Scan(&a, &c, &r, &e, &q, &w)
-			fmt.Fprintf(os.Stderr, "%7d ms %6d calls %7d rows %7d us  %8d kB wal %s\n", a, c, r, e, w/1024, q)
-		}
-	}
-	return b.world.Close()
-}
+// partitions of each topic.
+const partitions = 6
 
 func (b *bench) say(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "%6.1fs  %s\n", time.Since(b.start).Seconds(), fmt.Sprintf(format, args...))
