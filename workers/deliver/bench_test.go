@@ -31,7 +31,10 @@ func BenchmarkBacklog(b *testing.B) {
 		delay time.Duration
 	}{{"broker", 0}, {"broker that takes 2ms", 2 * time.Millisecond}} {
 		b.Run(c.name, func(b *testing.B) {
-			got := rate(b, func(b *testing.B, r *rig) { drainTo(b, r, broker(b, c.delay)) })
+			got := rate(b, func(b *testing.B, r *rig) {
+				b.Helper()
+				drainTo(b, r, broker(b, c.delay))
+			})
 			b.ReportMetric(got/plain, "of-read-and-mark")
 		})
 	}
