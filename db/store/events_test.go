@@ -82,7 +82,8 @@ func TestMarks(t *testing.T) {
 	id := func(i int) int64 { return waiting[i].ID }
 
 	require.NoError(t, s.MarkFailed(t.Context(), tx, []store.Refusal{
-		{ID: id(0), Fate: outbox.TooLarge, Err: errors.New("too\x00large")}, {ID: id(6), Fate: outbox.Refused, Err: errors.New("no")},
+		{ID: id(0), Fate: outbox.TooLarge, Err: errors.New("too\x00large")},
+		{ID: id(6), Fate: outbox.Refused, Err: errors.New("no")},
 		{ID: id(1), Fate: outbox.Refused, Next: at.Add(time.Second), Err: errors.New("not now")},
 	}))
 	require.Equal(t, []string{"DEAD 1 - too\uFFFDlarge", "PENDING 1 2026-11-30 09:03:12.123456+00 not now"}, states(t, tx, id(0), id(1)))

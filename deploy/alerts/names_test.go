@@ -31,7 +31,7 @@ type names struct {
 }
 
 // sources reads the names out of all code of the product, once.
-var sources = sync.OnceValues(func() (names, error) { //nolint:gochecknoglobals // the tests of a package have nothing else in common
+var sources = sync.OnceValues(func() (names, error) {
 	n := names{metrics: map[string]bool{}, events: map[string]string{}}
 	return n, filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() && strings.HasPrefix(d.Name(), ".") && len(d.Name()) > 2 {

@@ -126,8 +126,12 @@ func TestFaultsAreFound(t *testing.T) {
 		"postgres away": {"postgres", doctor.Fail, "no way there", func(_ *testing.T, w *world) {
 			w.Pool, w.PoolErr = nil, errors.New("no way there")
 		}},
-		"schema missing": {"postgres schema", doctor.Refuse, "not applied", func(t *testing.T, w *world) { w.postgres(t, dbtest.EmptyDSN(t)) }},
+		"schema missing": {"postgres schema", doctor.Refuse, "not applied", func(t *testing.T, w *world) {
+			t.Helper()
+			w.postgres(t, dbtest.EmptyDSN(t))
+		}},
 		"session zone": {"postgres time zone", doctor.Refuse, "Asia/Tokyo", func(t *testing.T, w *world) {
+			t.Helper()
 			w.postgres(t, w.Pool.Config().ConnString()+"&TimeZone=Asia/Tokyo")
 		}},
 		"postgres clock": {"postgres clock", doctor.Fail, "1h", func(_ *testing.T, w *world) {
@@ -138,35 +142,54 @@ func TestFaultsAreFound(t *testing.T) {
 		}},
 		"the other mode": {"lane mode", doctor.Refuse, "is live, not shadow", func(_ *testing.T, w *world) { w.Lane.Mode = "shadow" }},
 		"lane stopped": {"lane", doctor.Fail, "id-regression", func(t *testing.T, w *world) {
+			t.Helper()
 			_, err := w.Pool.Exec(t.Context(), "UPDATE inbox_cursor SET stopped_reason = 'id-regression'")
 			require.NoError(t, err)
 		}},
-		"mailbox away": {"mailbox", doctor.Fail, "refused", func(t *testing.T, w *world) { w.use(t, "u:p@tcp(127.0.0.1:1)/none") }},
-		"no table":     {"mailbox", doctor.Fail, "no table", func(t *testing.T, w *world) { w.mysql(t, "DROP TABLE coutmsgs") }},
+		"mailbox away": {"mailbox", doctor.Fail, "refused", func(t *testing.T, w *world) {
+			t.Helper()
+			w.use(t, "u:p@tcp(127.0.0.1:1)/none")
+		}},
+		"no table": {"mailbox", doctor.Fail, "no table", func(t *testing.T, w *world) {
+			t.Helper()
+			w.mysql(t, "DROP TABLE coutmsgs")
+		}},
 		"column missing": {"mailbox columns", doctor.Fail, "cminmsgs.CMINMSGS_STATUS", func(t *testing.T, w *world) {
+			t.Helper()
 			w.mysql(t, "ALTER TABLE cminmsgs DROP COLUMN CMINMSGS_STATUS")
 		}},
 		"no index": {"mailbox index", doctor.Fail, "no index", func(t *testing.T, w *world) {
+			t.Helper()
 			w.mysql(t, "ALTER TABLE cminmsgs MODIFY CMINMSGS_ID BIGINT NOT NULL, DROP PRIMARY KEY")
 		}},
-		"rights": {"mailbox rights", doctor.Fail, "UPDATE on cminmsgs", func(t *testing.T, w *world) { w.use(t, w.user(t, "SELECT")) }},
+		"rights": {"mailbox rights", doctor.Fail, "UPDATE on cminmsgs", func(t *testing.T, w *world) {
+			t.Helper()
+			w.use(t, w.user(t, "SELECT"))
+		}},
 		"probe right": {"mailbox hole-probe", doctor.Refuse, "PROCESS", func(t *testing.T, w *world) {
+			t.Helper()
 			w.Config.Pipeline.HoleProbe = true
 			w.use(t, w.user(t, "SELECT, INSERT, UPDATE"))
 		}},
 		"mailbox zone": {"mailbox time zone", doctor.Fail, "8h", func(t *testing.T, w *world) {
+			t.Helper()
 			w.mysql(t, "INSERT INTO cminmsgs (CMINMSGS_CLOB_MSG, CMINMSGS_DATE_RECEIVED) VALUES ('x', UTC_TIMESTAMP() + INTERVAL 16 HOUR)")
 		}},
 		"ids below": {"mailbox ids", doctor.Warn, "ids 500 to 500", func(t *testing.T, w *world) {
+			t.Helper()
 			w.mysql(t, "INSERT INTO cminmsgs (CMINMSGS_ID, CMINMSGS_CLOB_MSG) VALUES (500, 'x')")
 		}},
 		"old broker":  {"kafka topic msg", doctor.Refuse, "InitProducerId", func(_ *testing.T, w *world) { w.Topics["msg"] = topic{kafka.ErrTooOld} }},
 		"no topic":    {"kafka topic schd", doctor.Fail, "no such topic", func(_ *testing.T, w *world) { w.Topics["schd"] = topic{kafka.ErrNoTopic} }},
 		"broker away": {"kafka topic msg", doctor.Fail, "gone", func(_ *testing.T, w *world) { w.Topics["msg"] = topic{errors.New("gone")} }},
 		"no operator": {"http tokens", doctor.Warn, "nobody is an operator", func(t *testing.T, w *world) {
+			t.Helper()
 			w.Config.HTTP.TokensFile = tokens(t, "x somebody reader\n")
 		}},
-		"bad tokens": {"http tokens", doctor.Refuse, "line 1", func(t *testing.T, w *world) { w.Config.HTTP.TokensFile = tokens(t, "x\n") }},
+		"bad tokens": {"http tokens", doctor.Refuse, "line 1", func(t *testing.T, w *world) {
+			t.Helper()
+			w.Config.HTTP.TokensFile = tokens(t, "x\n")
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -122,10 +122,9 @@ func (a *auditor) topic(topic string, events []stored, records []*kgo.Record) {
 		last[key] = max(last[key], id)
 	}
 	for _, e := range events {
-		switch {
-		case e.superseded == 0:
+		if e.superseded == 0 {
 			a.must(seen[e.ID], topic, "event %d was never sent", e.ID)
-		default:
+		} else {
 			a.must(topic == "schd" && e.superseded > e.ID && byID[e.superseded].FLID == e.FLID, topic, "event %d was closed by %d", e.ID, e.superseded)
 		}
 	}

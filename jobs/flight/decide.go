@@ -266,7 +266,7 @@ func (d *decision) looped(f *Flight, known map[int64]bool) bool {
 
 // outcome compares what is with what was: the versions step, and who is announced through whom is settled.
 func (d *decision) outcome(records []sis.Record) Outcome {
-	var o Outcome
+	o := Outcome{Changes: make([]Change, 0, len(d.touched))}
 	known := map[int64]bool{}
 	for _, flid := range d.touched {
 		c := compare(d.base.Flight(flid), d.now.Flight(flid))

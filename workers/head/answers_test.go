@@ -37,17 +37,21 @@ func TestAnswers(t *testing.T) {
 	}{
 		"nobody asked": {
 			func(*head.Config) {}, false,
-			[]string{"1 SKIPPED unmatched-resp 1x", "2 SKIPPED unmatched-resp 1x", "3 SKIPPED unmatched-resp 1x"}, []string{}, []string{},
+			[]string{"1 SKIPPED unmatched-resp 1x", "2 SKIPPED unmatched-resp 1x", "3 SKIPPED unmatched-resp 1x"},
+			[]string{},
+			[]string{},
 		},
 		"one is late, one comes twice": {
 			func(*head.Config) {}, true,
 			[]string{"1 SKIPPED unmatched-resp 1x", "2 SUCCEEDED 1x", "3 SKIPPED unmatched-resp 1x"},
-			[]string{"RQFD-NONE DONE by 2 inferred"}, []string{"16 v1"},
+			[]string{"RQFD-NONE DONE by 2 inferred"},
+			[]string{"16 v1"},
 		},
 		"one by one": {
 			func(c *head.Config) { c.Batch = 1 }, true,
 			[]string{"1 SKIPPED unmatched-resp 1x", "2 SUCCEEDED 1x", "3 SKIPPED unmatched-resp 1x"},
-			[]string{"RQFD-NONE DONE by 2 inferred"}, []string{"16 v1"},
+			[]string{"RQFD-NONE DONE by 2 inferred"},
+			[]string{"16 v1"},
 		},
 		"shadow": {
 			func(c *head.Config) { c.Shadow = true }, false,

@@ -131,13 +131,13 @@ func TestRefresh_misbehaving(t *testing.T) {
 		"sends us away": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://203.0.113.9/", http.StatusFound)
 		}, fault.Infra, "302"},
-		"304, unasked":      {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotModified) }, fault.Infra, "304"},
-		"nothing":           {says(""), fault.Protocol, "EOF"},
-		"half JSON":         {says(`[{"code":"CA"},{"code":`), fault.Protocol, "unexpected EOF"},
-		"an empty list":     {says(`[]`), fault.Protocol, "the list is empty"},
-		"duplicate keys":    {says(`[{"code":"CA"},{"code":"CA"}]`), fault.Protocol, "the same key"},
-		"a record keyless":  {says(`[{"code":"CA"},{}]`), fault.Protocol, "there is no code"},
-		"no UTF-8":          {says("[{\"code\":\"C\xffA\"}]"), fault.Protocol, "no UTF-8"},
+		"304, unasked":     {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotModified) }, fault.Infra, "304"},
+		"nothing":          {says(""), fault.Protocol, "EOF"},
+		"half JSON":        {says(`[{"code":"CA"},{"code":`), fault.Protocol, "unexpected EOF"},
+		"an empty list":    {says(`[]`), fault.Protocol, "the list is empty"},
+		"duplicate keys":   {says(`[{"code":"CA"},{"code":"CA"}]`), fault.Protocol, "the same key"},
+		"a record keyless": {says(`[{"code":"CA"},{}]`), fault.Protocol, "there is no code"},
+		"no UTF-8":         {says("[{\"code\":\"C\xffA\"}]"), fault.Protocol, "no UTF-8"},
 		"cut off": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "1000")
 			_, _ = io.WriteString(w, `[{"code":"CA"}]`)

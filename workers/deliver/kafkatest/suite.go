@@ -64,16 +64,16 @@ func (p *place) Claim(_ context.Context, offer outbox.Term) (outbox.Term, error)
 func Run(t *testing.T, open func(t *testing.T) Bench) {
 	t.Helper()
 	for name, check := range map[string]func(*testing.T, Bench){
-		"order and places":                           orderAndPlaces,
-		"one key, one partition":                     oneKeyOnePartition,
-		"nothing behind a refused record":            nothingBehindRefused,
-		"neighbours of a refused record":             neighboursOfRefused,
-		"K21 blank key":                              blankKey,
-		"K21 tombstone":                              tombstone,
-		"tail":                                       tail,
-		"away and back":                              awayAndBack,
-		"a sender that was replaced appends nothing": replaced,
-		"a sender that comes back":                   comesBack,
+		"order and places":                orderAndPlaces,
+		"one key, one partition":          oneKeyOnePartition,
+		"nothing behind a refused record": nothingBehindRefused,
+		"neighbours of a refused record":  neighboursOfRefused,
+		"K21 blank key":                   blankKey,
+		"K21 tombstone":                   tombstone,
+		"tail":                            tail,
+		"away and back":                   awayAndBack,
+		"replaced appends nothing":        replaced,
+		"a sender that comes back":        comesBack,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
