@@ -86,6 +86,15 @@ func TestPostgres_saysWhyItDoesNotStart(t *testing.T) {
 	require.ErrorContains(t, err, `"work_mem": "many"`)
 }
 
+// Several servers start at once in our tests; in a folder they shared, one would delete the temporary tables of another.
+func TestMariaDB_usesNoFolderOfOthers(t *testing.T) {
+	dir := openDir(t)
+	t.Setenv("TMPDIR", filepath.Join(dir, "absent"))
+	s, err := dbserver.StartMariaDB(t.Context(), dbserver.Options{Dir: filepath.Join(dir, "mariadb")})
+	need(t, err)
+	require.NoError(t, s.Stop())
+}
+
 func TestMariaDB_survivesKillAndRestart(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -89,7 +89,7 @@ func holds(dir string, programs []string) bool {
 func environment(binDir string) []string {
 	env := slices.DeleteFunc(os.Environ(), func(kv string) bool {
 		return strings.HasPrefix(kv, "PG") || strings.HasPrefix(kv, "MYSQL") || strings.HasPrefix(kv, "LC_") ||
-			strings.HasPrefix(kv, "TZ=") || strings.HasPrefix(kv, "LANG")
+			strings.HasPrefix(kv, "TZ=") || strings.HasPrefix(kv, "TMPDIR=") || strings.HasPrefix(kv, "LANG")
 	})
 	env = append(env, "LC_ALL=C")
 	cache, err := CacheDir()

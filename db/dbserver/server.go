@@ -123,7 +123,8 @@ func (s *Server) prepare(ctx context.Context) (err error) {
 	if err := s.give(s.dir); err != nil {
 		return err
 	}
-	s.env = append(environment(s.BinDir), "TZ="+s.zone())
+	// A MariaDB that starts deletes the temporary tables it finds, also those of one that is running: to each its own folder.
+	s.env = append(environment(s.BinDir), "TZ="+s.zone(), "TMPDIR="+s.dir)
 	if _, err := os.Stat(s.doneFile()); err == nil {
 		return nil
 	}
