@@ -21,11 +21,11 @@ WITH due AS MATERIALIZED (
 ), sent AS (
     DELETE FROM msg_event e USING due WHERE e.event_id = due.event_id
     RETURNING e.event_id, e.target, e.msg_id, e.generation, e.flid, e.partition_key, e.event_type, e.state_version, e.kind, e.sndr, e.payload,
-        e.state, e.attempts, e.next_attempt_at, e.last_error, e.superseded_by, e.kafka_partition, e.kafka_offset, e.received_at, e.created_at, e.sent_at
+        e.state, e.attempts, e.next_attempt_at, e.last_error, e.refusal, e.superseded_by, e.kafka_partition, e.kafka_offset, e.received_at, e.created_at, e.sent_at
 ), events AS (
     INSERT INTO msg_event_hst (event_id, target, msg_id, generation, flid, partition_key, event_type, state_version, kind, sndr, payload,
-        state, attempts, next_attempt_at, last_error, superseded_by, kafka_partition, kafka_offset, received_at, created_at, sent_at, archived_at)
-    SELECT sent.event_id, sent.target, sent.msg_id, sent.generation, sent.flid, sent.partition_key, sent.event_type, sent.state_version, sent.kind, sent.sndr, sent.payload, sent.state, sent.attempts, sent.next_attempt_at, sent.last_error, sent.superseded_by, sent.kafka_partition, sent.kafka_offset, sent.received_at, sent.created_at, sent.sent_at, $3::timestamptz FROM sent
+        state, attempts, next_attempt_at, last_error, refusal, superseded_by, kafka_partition, kafka_offset, received_at, created_at, sent_at, archived_at)
+    SELECT sent.event_id, sent.target, sent.msg_id, sent.generation, sent.flid, sent.partition_key, sent.event_type, sent.state_version, sent.kind, sent.sndr, sent.payload, sent.state, sent.attempts, sent.next_attempt_at, sent.last_error, sent.refusal, sent.superseded_by, sent.kafka_partition, sent.kafka_offset, sent.received_at, sent.created_at, sent.sent_at, $3::timestamptz FROM sent
     RETURNING event_id
 )
 SELECT count(*) AS events FROM events
@@ -61,11 +61,11 @@ WITH due AS MATERIALIZED (
 ), sent AS (
     DELETE FROM msg_event e USING due WHERE e.msg_id = due.msg_id AND e.generation = due.generation AND e.state IN ('SENT', 'DEAD')
     RETURNING e.event_id, e.target, e.msg_id, e.generation, e.flid, e.partition_key, e.event_type, e.state_version, e.kind, e.sndr, e.payload,
-        e.state, e.attempts, e.next_attempt_at, e.last_error, e.superseded_by, e.kafka_partition, e.kafka_offset, e.received_at, e.created_at, e.sent_at
+        e.state, e.attempts, e.next_attempt_at, e.last_error, e.refusal, e.superseded_by, e.kafka_partition, e.kafka_offset, e.received_at, e.created_at, e.sent_at
 ), events AS (
     INSERT INTO msg_event_hst (event_id, target, msg_id, generation, flid, partition_key, event_type, state_version, kind, sndr, payload,
-        state, attempts, next_attempt_at, last_error, superseded_by, kafka_partition, kafka_offset, received_at, created_at, sent_at, archived_at)
-    SELECT sent.event_id, sent.target, sent.msg_id, sent.generation, sent.flid, sent.partition_key, sent.event_type, sent.state_version, sent.kind, sent.sndr, sent.payload, sent.state, sent.attempts, sent.next_attempt_at, sent.last_error, sent.superseded_by, sent.kafka_partition, sent.kafka_offset, sent.received_at, sent.created_at, sent.sent_at, $5::timestamptz FROM sent
+        state, attempts, next_attempt_at, last_error, refusal, superseded_by, kafka_partition, kafka_offset, received_at, created_at, sent_at, archived_at)
+    SELECT sent.event_id, sent.target, sent.msg_id, sent.generation, sent.flid, sent.partition_key, sent.event_type, sent.state_version, sent.kind, sent.sndr, sent.payload, sent.state, sent.attempts, sent.next_attempt_at, sent.last_error, sent.refusal, sent.superseded_by, sent.kafka_partition, sent.kafka_offset, sent.received_at, sent.created_at, sent.sent_at, $5::timestamptz FROM sent
     RETURNING event_id
 ), done AS (
     DELETE FROM proc_state p USING due WHERE p.msg_id = due.msg_id
@@ -138,23 +138,6 @@ type DropIdentitiesParams struct {
 // Identities past their own retention. Served by msg_identity_bound_at_idx.
 func (q *Queries) DropIdentities(ctx context.Context, db DBTX, arg DropIdentitiesParams) (int64, error) {
 	result, err := db.Exec(ctx, dropIdentities, arg.Before, arg.MaxRows)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const dropSnapLog = `-- name: DropSnapLog :execrows
-DELETE FROM schd_snap_log s USING (SELECT o.id FROM schd_snap_log o WHERE o.recv_at < $1 ORDER BY o.id LIMIT $2) AS due WHERE s.id = due.id
-`
-
-type DropSnapLogParams struct {
-	Before  time.Time
-	MaxRows int32
-}
-
-func (q *Queries) DropSnapLog(ctx context.Context, db DBTX, arg DropSnapLogParams) (int64, error) {
-	result, err := db.Exec(ctx, dropSnapLog, arg.Before, arg.MaxRows)
 	if err != nil {
 		return 0, err
 	}
