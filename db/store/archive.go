@@ -65,12 +65,6 @@ func (s *Store) DropIdentities(ctx context.Context, q db.Querier, before time.Ti
 	return n, dropped("identities", err)
 }
 
-// DropSnapLog deletes rows of schd_snap_log of schedules received before.
-func (s *Store) DropSnapLog(ctx context.Context, q db.Querier, before time.Time, limit int) (int64, error) {
-	n, err := s.q.DropSnapLog(ctx, q, pgq.DropSnapLogParams{Before: before, MaxRows: int32(limit)})
-	return n, dropped("rows of the snapshot log", err)
-}
-
 func dropped(what string, err error) error {
 	if err != nil {
 		return fmt.Errorf("delete old %s: %w", what, db.Classify(err))
