@@ -65,6 +65,8 @@ type Config struct {
 	Raw          Raw                    `koanf:"raw"`
 	Archive      Archive                `koanf:"archive"`
 	History      History                `koanf:"history"`
+	Consistency  Consistency            `koanf:"consistency"`
+	Audit        Audit                  `koanf:"audit"`
 }
 
 // Log is how the process reports; keys under "log.".
@@ -101,6 +103,8 @@ func Defaults() Config {
 		Raw:           defaultRaw(),
 		Archive:       defaultArchive(),
 		History:       defaultHistory(),
+		Consistency:   defaultConsistency(),
+		Audit:         defaultAudit(),
 	}
 }
 

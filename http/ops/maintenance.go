@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"msgexchange/db/store"
+	"msgexchange/http/param"
 	"msgexchange/http/problem"
 )
 
@@ -28,6 +29,21 @@ func (a *API) Maintenance(c *gin.Context) error {
 		return err
 	}
 	return problem.WriteJSON(c.Writer, http.StatusOK, page[store.Periodic]{Items: rows})
+}
+
+// Consistency serves GET /ops/consistency: what the sentinel found and has not found mended since, newest first.
+func (a *API) Consistency(c *gin.Context) error {
+	q := param.Of(c.Request.URL.Query())
+	before, _, _ := q.Cursor()
+	limit := q.Limit(defaultLimit, maxLimit)
+	if err := q.Err(); err != nil {
+		return err
+	}
+	rows, err := a.Store.OpsDifferences(c.Request.Context(), a.Pool, before, limit+1)
+	if err != nil {
+		return err
+	}
+	return problem.WriteJSON(c.Writer, http.StatusOK, paged(rows, limit, func(d store.Difference) int64 { return d.ID }))
 }
 
 // Maintain serves POST /ops/maintenance/{task}: it runs now, by whoever does such work, once with a run that waits already.

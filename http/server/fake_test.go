@@ -124,6 +124,7 @@ func (p pages) Message(c *gin.Context) error     { return p.answer(c) }
 func (p pages) Events(c *gin.Context) error      { return p.answer(c) }
 func (p pages) Audit(c *gin.Context) error       { return p.answer(c) }
 func (p pages) Maintenance(c *gin.Context) error { return p.answer(c) }
+func (p pages) Consistency(c *gin.Context) error { return p.answer(c) }
 func (p pages) Page(c *gin.Context) error        { return p.answer(c) }
 func (p pages) History(c *gin.Context) error     { return p.answer(c) }
 func (p pages) Requests(c *gin.Context) error    { return p.answer(c) }
