@@ -36,11 +36,10 @@ CREATE TABLE retired_rows (
 
 -- By age, for those who delete.
 CREATE INDEX schd_snap_log_recv_at_idx ON schd_snap_log (recv_at);
-CREATE INDEX req_track_registered_at_idx ON req_track (registered_at, id);
 CREATE INDEX ref_batch_applied_at_idx ON ref_batch (applied_at, id);
 
 -- +goose Down
-DROP INDEX ref_batch_applied_at_idx, req_track_registered_at_idx, schd_snap_log_recv_at_idx;
+DROP INDEX ref_batch_applied_at_idx, schd_snap_log_recv_at_idx;
 DROP TABLE retired_rows, consistency_difference;
 ALTER TABLE periodic_run DROP COLUMN succeeded_at;
 DROP INDEX flight_history_swept_at_idx;

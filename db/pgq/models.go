@@ -48,6 +48,15 @@ type FlightHistory struct {
 	Changes           []byte
 }
 
+type InboxHole struct {
+	Lane        string
+	Generation  int32
+	FirstID     int64
+	LastID      int64
+	FirstSeenAt time.Time
+	ReleasedAt  *time.Time
+}
+
 type OpsAudit struct {
 	ID     int64
 	At     time.Time

@@ -135,6 +135,9 @@ type Difference struct {
 	LastSeenAt  time.Time      `json:"lastSeenAt"`
 }
 
+// Place is where it stands in their list.
+func (d Difference) Place() Place { return Place{At: d.FirstSeenAt, ID: d.ID} }
+
 // KeepDifferences keeps what was found when the flights named were looked at, and forgets what was found before and not
 // again. It gives what is new, and what has gone. now must be later than that of every look before.
 func (s *Store) KeepDifferences(ctx context.Context, q db.Querier, flids []int64, found []sentinel.Difference, now time.Time) (opened, closed []sentinel.Difference, err error) {

@@ -34,16 +34,10 @@ func (a *API) Maintenance(c *gin.Context) error {
 // Consistency serves GET /ops/consistency: what the sentinel found and has not found mended since, newest first.
 func (a *API) Consistency(c *gin.Context) error {
 	q := param.Of(c.Request.URL.Query())
-	before, _, _ := q.Cursor()
-	limit := q.Limit(defaultLimit, maxLimit)
-	if err := q.Err(); err != nil {
-		return err
-	}
-	rows, err := a.Store.OpsDifferences(c.Request.Context(), a.Pool, before, limit+1)
-	if err != nil {
-		return err
-	}
-	return problem.WriteJSON(c.Writer, http.StatusOK, paged(rows, limit, func(d store.Difference) int64 { return d.ID }))
+	after, limit := q.Place(), q.Limit(defaultLimit, maxLimit)+1
+	return list(a, c, q, limit, func(tx pgx.Tx) ([]store.Difference, error) {
+		return a.Store.OpsDifferences(c.Request.Context(), tx, after.ID, limit)
+	})
 }
 
 // Maintain serves POST /ops/maintenance/{task}: it runs now, by whoever does such work, once with a run that waits already.
