@@ -216,7 +216,7 @@ func (c *courier) tell(batch []parcel, results []outbox.Result) {
 				c.Metrics.EndToEnd.Observe(now.Sub(p.ReceivedAt).Seconds())
 			}
 		case outbox.Refused, outbox.TooLarge:
-			attrs := []any{"event_id", p.ID, "flid", p.FLID, "attempt", p.Attempts + 1, "error", fault.Text(r.Err)}
+			attrs := []any{"event_id", p.ID, "msg_id", p.Message.ID, "trace_id", outbox.TraceID(p.Message), "flid", p.FLID, "attempt", p.Attempts + 1, "error", fault.Text(r.Err)}
 			if r.Fate == outbox.TooLarge || nextTry(p.Attempts+1, now).IsZero() {
 				c.Log.Error("event dead", attrs...)
 			} else {
