@@ -79,7 +79,7 @@ func newCourier(d Deps, t outbox.Target, batch int) courier {
 
 // Pending says whether any event of the target waits, also one in backoff. Served by msg_event_pending_idx.
 func (c *courier) Pending(ctx context.Context, q db.Querier) (bool, error) {
-	return c.Store.EventsWait(ctx, q, c.target)
+	return c.Store.EventsWait(ctx, q, c.target, 0)
 }
 
 // parcel is an event to send and the older ones of its flight it stands for.
