@@ -229,7 +229,7 @@ func (c *courier) tell(batch []parcel, results []outbox.Result) {
 }
 
 // relax lets the commit return before it is on disk. What is lost with PostgreSQL is the mark of an event that was sent; it
-// is then sent, or found in the topic, again.
+// is then found in the topic, or, on schd, the same state may be sent again.
 func relax(ctx context.Context, tx pgx.Tx) error {
 	_, err := tx.Exec(ctx, "SET LOCAL synchronous_commit = off")
 	return db.Classify(err)

@@ -407,3 +407,19 @@ func TestMsgSeesWhatCameBack(t *testing.T) {
 	r.run(t, m)
 	require.Equal(t, repeat("SENT", 4), r.column(t, "state"))
 }
+
+// Marks need not have reached the disk when PostgreSQL crashes: their events wait again, and are found in the topic.
+func TestMsgDoesNotRepeatWhatLostItsMark(t *testing.T) {
+	t.Parallel()
+	r := setup(t, jobs.RoleMsg)
+	r.insert(t, outbox.Msg, 1, 2, 3)
+	m := r.msg()
+	r.run(t, m)
+	want := r.sent()
+	_, err := r.pool.Exec(t.Context(), "UPDATE msg_event SET state = 'PENDING', sent_at = NULL, kafka_partition = NULL, kafka_offset = NULL")
+	require.NoError(t, err)
+	r.pass(time.Second)
+	r.run(t, m)
+	require.Equal(t, want, r.sent())
+	require.Equal(t, repeat("SENT", 3), r.column(t, "state"))
+}
