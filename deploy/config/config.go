@@ -47,6 +47,7 @@ type Config struct {
 	ShutdownGrace time.Duration `koanf:"shutdown-grace"`
 
 	Log          Log                    `koanf:"log"`
+	Logstash     Logstash               `koanf:"logstash"`
 	PG           db.Config              `koanf:"pg"`
 	Mailbox      Mailbox                `koanf:"mailbox"`
 	Kafka        kafka.Config           `koanf:"kafka"`
@@ -67,6 +68,7 @@ type Config struct {
 	History      History                `koanf:"history"`
 	Consistency  Consistency            `koanf:"consistency"`
 	Audit        Audit                  `koanf:"audit"`
+	Eureka       Eureka                 `koanf:"eureka"`
 }
 
 // Log is how the process reports; keys under "log.".
@@ -85,6 +87,7 @@ func Defaults() Config {
 		Lane:          "default",
 		ShutdownGrace: 25 * time.Second,
 		Log:           Log{Level: slog.LevelInfo, Format: "json"},
+		Logstash:      defaultLogstash(),
 		PG:            db.Defaults(),
 		Mailbox:       defaultMailbox(),
 		Kafka:         kafka.Defaults(),
@@ -105,6 +108,7 @@ func Defaults() Config {
 		History:       defaultHistory(),
 		Consistency:   defaultConsistency(),
 		Audit:         defaultAudit(),
+		Eureka:        defaultEureka(),
 	}
 }
 

@@ -48,11 +48,11 @@ func (a *Archive) Do(ctx context.Context) (Piece, error) {
 		return p, err
 	}
 	err := a.drops(ctx, &p, a.config.Batch, []drop{
-		{"events", a.config.Retention, func(ctx context.Context, q db.Querier, before time.Time, limit int) (int64, error) {
+		{what: "events", kept: a.config.Retention, rows: func(ctx context.Context, q db.Querier, before time.Time, limit int) (int64, error) {
 			return a.store.ArchiveEvents(ctx, q, before, now, limit)
 		}},
-		{"texts", a.config.Texts, a.store.DropTexts},
-		{"identities", a.config.Identities, a.store.DropIdentities},
+		{what: "texts", kept: a.config.Texts, rows: a.store.DropTexts, brin: true},
+		{what: "identities", kept: a.config.Identities, rows: a.store.DropIdentities, brin: true},
 	})
 	return p, err
 }
@@ -62,7 +62,7 @@ func (a *Archive) messages(ctx context.Context, now time.Time, p *Piece) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var got store.Archived
-	_, err := a.inTx(ctx, func(tx pgx.Tx) (_ int64, err error) {
+	_, err := a.inTx(ctx, store.WalkIndexes, func(tx pgx.Tx) (_ int64, err error) {
 		got, err = a.store.ArchiveMessages(ctx, tx, a.from, now.Add(-a.config.Retention), now, a.config.Batch)
 		return got.Messages, err
 	})

@@ -28,10 +28,10 @@ type base struct {
 	now   func() time.Time
 }
 
-// inTx runs one short batch.
-func (b base) inTx(ctx context.Context, do func(tx pgx.Tx) (int64, error)) (n int64, err error) {
+// inTx runs one short batch; plan says how its statements find their rows.
+func (b base) inTx(ctx context.Context, plan func(context.Context, pgx.Tx) error, do func(tx pgx.Tx) (int64, error)) (n int64, err error) {
 	err = db.InTx(ctx, b.pool, func(tx pgx.Tx) error {
-		if err := store.WalkIndexes(ctx, tx); err != nil {
+		if err := plan(ctx, tx); err != nil {
 			return err
 		}
 		n, err = do(tx)
@@ -45,13 +45,18 @@ type drop struct {
 	what string
 	kept time.Duration
 	rows func(ctx context.Context, q db.Querier, before time.Time, limit int) (int64, error)
+	brin bool // its index is one
 }
 
 // drops takes one batch of each kind, each in a transaction of its own, and adds to the piece what went.
 func (b base) drops(ctx context.Context, p *Piece, limit int, all []drop) error {
 	now := b.now()
 	for _, d := range all {
-		n, err := b.inTx(ctx, func(tx pgx.Tx) (int64, error) { return d.rows(ctx, tx, now.Add(-d.kept), limit) })
+		plan := store.WalkIndexes
+		if d.brin {
+			plan = store.ScanRanges
+		}
+		n, err := b.inTx(ctx, plan, func(tx pgx.Tx) (int64, error) { return d.rows(ctx, tx, now.Add(-d.kept), limit) })
 		if err != nil {
 			return err
 		}
@@ -76,18 +81,18 @@ type RetentionConfig struct {
 // Retention is the task that deletes what was kept long enough: no table grows for ever (docs/operations.md).
 func Retention(c RetentionConfig, pool *pgxpool.Pool, s *store.Store, now func() time.Time) func(context.Context) (Piece, error) {
 	return dropping(base{pool, s, now}, []drop{
-		{"archivedMessages", c.Archived, s.DropArchivedMessages},
-		{"archivedEvents", c.Archived, s.DropArchivedEvents},
-		{"sweptFlights", c.Swept, s.DropSweptFlights},
-		{"audit", c.Records, s.DropAudit},
-		{"requests", c.Records, s.DropRequests},
-		{"refBatches", c.Records, s.DropRefBatches},
+		{what: "archivedMessages", kept: c.Archived, rows: s.DropArchivedMessages},
+		{what: "archivedEvents", kept: c.Archived, rows: s.DropArchivedEvents},
+		{what: "sweptFlights", kept: c.Swept, rows: s.DropSweptFlights},
+		{what: "audit", kept: c.Records, rows: s.DropAudit},
+		{what: "requests", kept: c.Records, rows: s.DropRequests},
+		{what: "refBatches", kept: c.Records, rows: s.DropRefBatches},
 	})
 }
 
 // SnapLog is the task that forgets schedules applied long ago.
 func SnapLog(pool *pgxpool.Pool, s *store.Store, now func() time.Time) func(context.Context) (Piece, error) {
-	return dropping(base{pool, s, now}, []drop{{"rows", snapLogKept, s.DropSnapLog}})
+	return dropping(base{pool, s, now}, []drop{{what: "rows", kept: snapLogKept, rows: s.DropSnapLog}})
 }
 
 func dropping(b base, all []drop) func(context.Context) (Piece, error) {
