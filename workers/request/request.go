@@ -63,8 +63,9 @@ func (r *Requests) Pending(ctx context.Context, q db.Querier) (bool, error) {
 	return r.deps.Store.RequestPending(ctx, q)
 }
 
-// watchPeriod is the pause between looks whether the transport has taken a request.
-const watchPeriod = time.Second
+// lookPeriod is the pause between looks while any request is open: whether the transport has taken one, and whether another pod
+// has registered one, which rings no bell here and whose caller waits for five seconds.
+const lookPeriod = time.Second
 
 // Step does all that is due about the open requests. What needs no mailbox comes first, so that requests expire in time
 // while it is away.
@@ -83,13 +84,10 @@ func (r *Requests) Step(ctx context.Context, f *lease.Fence) (drain.Next, error)
 			return drain.Next{}, err
 		}
 	}
-	switch {
-	case due.Next.IsZero():
+	if due.Next.IsZero() {
 		return drain.Next{Again: true}, nil
-	case len(due.Send)+len(due.Watch) > 0:
-		return drain.Next{Wait: min(watchPeriod, due.Next.Sub(now))}, nil
 	}
-	return drain.Next{Wait: due.Next.Sub(now)}, nil
+	return drain.Next{Wait: min(lookPeriod, due.Next.Sub(now))}, nil
 }
 
 func (r *Requests) expire(ctx context.Context, f *lease.Fence, due []request.Request, now time.Time) error {
