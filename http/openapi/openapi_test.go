@@ -126,7 +126,7 @@ func serve(t *testing.T, pool *pgxpool.Pool, change func(*server.Config)) http.H
 	s, err := server.New(cfg, server.Deps{
 		Log: log, Now: now, Health: ready, Sender: &compat.Sender{Mailbox: mailbox{}, Now: now, Log: log},
 		Syncer:  &compat.Syncer{Requests: requests{}, Zone: time.UTC},
-		Flights: flights.New(pool, st, time.UTC), Refdata: &refdata.API{Pool: pool, Store: st}, Ops: api, Console: page, Metrics: prometheus.NewRegistry(),
+		Flights: flights.New(pool, st, time.UTC), Refdata: &refdata.API{Pool: pool, Store: st, Now: time.Now}, Ops: api, Console: page, Metrics: prometheus.NewRegistry(),
 	})
 	require.NoError(t, err)
 	return s.Handler()

@@ -14,10 +14,12 @@ import (
 
 	"msgexchange/db"
 	"msgexchange/db/store"
+	"msgexchange/http/access"
 	"msgexchange/http/param"
 	"msgexchange/http/problem"
 	"msgexchange/jobs/fault"
 	"msgexchange/jobs/message"
+	"msgexchange/jobs/sis"
 )
 
 // API serves /ops/…. Safe for concurrent use.
@@ -92,11 +94,13 @@ type messageItem struct {
 	Mark store.MarkState `json:"markState"`
 }
 
-// messageView is one message with its text; null once raw.retention is over.
+// messageView is one message with its text; null once raw.retention is over, and when it is withheld: a text about persons is
+// an operator's.
 type messageView struct {
 	messageItem
 	Archived bool    `json:"archived"`
 	Text     *string `json:"text"`
+	Withheld bool    `json:"withheld"`
 }
 
 // Messages serves GET /ops/messages, newest first.
@@ -145,6 +149,9 @@ func (a *API) Message(c *gin.Context) error {
 	})
 	if err != nil {
 		return err
+	}
+	if view.Text != nil && sis.AboutPersons(*view.Text) && access.From(ctx).May(access.Operator) != nil {
+		view.Text, view.Withheld = nil, true
 	}
 	return problem.WriteJSON(c.Writer, http.StatusOK, view)
 }

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 
 	"msgexchange/db/dbtest"
 	"msgexchange/db/store"
+	"msgexchange/http/access"
 	"msgexchange/http/ops"
 	"msgexchange/http/problem"
 )
@@ -145,6 +147,7 @@ func TestMessage(t *testing.T) {
 	require.Equal(t, "INFRA", got["rootErrorClass"])
 	require.Equal(t, "OWED", got["markState"])
 	require.Equal(t, "<MSG/>", got["text"])
+	require.Equal(t, false, got["withheld"])
 	require.Equal(t, false, got["archived"])
 	for id, mark := range map[int]string{100: "WRITTEN", 102: "ABANDONED", 103: "NOT_DUE"} {
 		got, err := one(id)
@@ -157,6 +160,30 @@ func TestMessage(t *testing.T) {
 	require.Equal(t, true, got["archived"])
 	_, err = one(77)
 	require.Equal(t, problem.NotFound, problem.Of(err).Code)
+}
+
+// A text about persons is an operator's, whether or not anybody could read it.
+func TestMessage_persons(t *testing.T) {
+	t.Parallel()
+	api, pool := setup(t)
+	enc, err := zstd.NewWriter(nil)
+	require.NoError(t, err)
+	const text = `<MSG><META><TYPE>VIPL</TYPE></META><VIPL><VPCD>V1</VPCD><VLNM>Somebody</VLNM></VIPL>`
+	_, err = pool.Exec(t.Context(), "UPDATE msg_raw SET body = $1, size_bytes = $2", enc.EncodeAll([]byte(text), nil), len(text))
+	require.NoError(t, err)
+	for role, want := range map[access.Role][]any{
+		access.Reader: {nil, true}, access.Sender: {nil, true}, access.Operator: {text, false},
+	} {
+		rec := httptest.NewRecorder()
+		c, _ := gin.CreateTestContext(rec)
+		c.Request = httptest.NewRequestWithContext(access.With(t.Context(), access.Caller{Role: role}), http.MethodGet, "/ops/messages/101", http.NoBody)
+		c.Params = gin.Params{{Key: "id", Value: "101"}}
+		require.NoError(t, api.Message(c))
+		var got map[string]any
+		require.NoError(t, json.Unmarshal(rec.Body.Bytes(), &got))
+		require.Equal(t, want, []any{got["text"], got["withheld"]}, role)
+		require.Equal(t, want[1] == false, strings.Contains(rec.Body.String(), "Somebody"))
+	}
 }
 
 func TestEvents(t *testing.T) {
