@@ -17,10 +17,10 @@ WITH due AS MATERIALIZED (
 ), sent AS (
     DELETE FROM msg_event e USING due WHERE e.msg_id = due.msg_id AND e.generation = due.generation AND e.state IN ('SENT', 'DEAD')
     RETURNING e.event_id, e.target, e.msg_id, e.generation, e.flid, e.partition_key, e.event_type, e.state_version, e.kind, e.sndr, e.payload,
-        e.state, e.attempts, e.next_attempt_at, e.last_error, e.superseded_by, e.kafka_partition, e.kafka_offset, e.received_at, e.created_at, e.sent_at
+        e.state, e.attempts, e.next_attempt_at, e.last_error, e.refusal, e.superseded_by, e.kafka_partition, e.kafka_offset, e.received_at, e.created_at, e.sent_at
 ), events AS (
     INSERT INTO msg_event_hst (event_id, target, msg_id, generation, flid, partition_key, event_type, state_version, kind, sndr, payload,
-        state, attempts, next_attempt_at, last_error, superseded_by, kafka_partition, kafka_offset, received_at, created_at, sent_at, archived_at)
+        state, attempts, next_attempt_at, last_error, refusal, superseded_by, kafka_partition, kafka_offset, received_at, created_at, sent_at, archived_at)
     SELECT sent.*, @now::timestamptz FROM sent
     RETURNING event_id
 ), done AS (
@@ -28,12 +28,12 @@ WITH due AS MATERIALIZED (
     RETURNING p.msg_id, p.generation, p.state, p.error_class, p.root_error_class, p.last_error, p.skip_reason, p.identity_key, p.identity_reuse,
         p.attempts, p.next_attempt_at, p.processing_started_at, p.received_at, p.created_at, p.updated_at, p.finished_at, p.content_hash,
         p.sndr, p.type, p.styp, p.seqn, p.dttm, p.late, p.backfill_next_at, p.backfill_at, p.backfill_attempts, p.backfill_error,
-        p.backfill_abandoned_at, p.backfill_abandoned_reason, p.replay_count
+        p.backfill_abandoned_at, p.backfill_abandoned_reason, p.replay_count, p.failures
 ), messages AS (
     INSERT INTO proc_state_hst (msg_id, generation, state, error_class, root_error_class, last_error, skip_reason, identity_key, identity_reuse,
         attempts, next_attempt_at, processing_started_at, received_at, created_at, updated_at, finished_at, content_hash,
         sndr, type, styp, seqn, dttm, late, backfill_next_at, backfill_at, backfill_attempts, backfill_error,
-        backfill_abandoned_at, backfill_abandoned_reason, replay_count, archived_at)
+        backfill_abandoned_at, backfill_abandoned_reason, replay_count, failures, archived_at)
     SELECT done.*, @now::timestamptz FROM done
     RETURNING msg_id
 )
@@ -54,10 +54,10 @@ WITH due AS MATERIALIZED (
 ), sent AS (
     DELETE FROM msg_event e USING due WHERE e.event_id = due.event_id
     RETURNING e.event_id, e.target, e.msg_id, e.generation, e.flid, e.partition_key, e.event_type, e.state_version, e.kind, e.sndr, e.payload,
-        e.state, e.attempts, e.next_attempt_at, e.last_error, e.superseded_by, e.kafka_partition, e.kafka_offset, e.received_at, e.created_at, e.sent_at
+        e.state, e.attempts, e.next_attempt_at, e.last_error, e.refusal, e.superseded_by, e.kafka_partition, e.kafka_offset, e.received_at, e.created_at, e.sent_at
 ), events AS (
     INSERT INTO msg_event_hst (event_id, target, msg_id, generation, flid, partition_key, event_type, state_version, kind, sndr, payload,
-        state, attempts, next_attempt_at, last_error, superseded_by, kafka_partition, kafka_offset, received_at, created_at, sent_at, archived_at)
+        state, attempts, next_attempt_at, last_error, refusal, superseded_by, kafka_partition, kafka_offset, received_at, created_at, sent_at, archived_at)
     SELECT sent.*, @now::timestamptz FROM sent
     RETURNING event_id
 )

@@ -31,16 +31,16 @@ func (s *Store) ApplyReference(ctx context.Context, tx pgx.Tx, b refdata.Batch, 
 	if err != nil {
 		return Applied{}, wrapped(op, err)
 	}
-	done := Applied{BatchID: set.NextBatchID}
+	done, said := Applied{BatchID: set.NextBatchID}, b.SaidAt(now)
 	if b.Stale(message.Position{Generation: set.FloorGeneration, ID: set.FloorMsgID}) {
 		done.Stale = true
 		return done, nil
 	}
-	if done.Changed, done.Removed, err = s.changeReference(ctx, tx, b, done.BatchID, now); err != nil {
+	if done.Changed, done.Removed, err = s.changeReference(ctx, tx, b, done.BatchID, said); err != nil {
 		return Applied{}, wrapped(op, err)
 	}
 	err = s.q.MoveRefSet(ctx, tx, pgq.MoveRefSetParams{
-		Rtype: b.RType, BatchID: done.BatchID, Source: string(b.Source), Whole: b.Whole(), Now: now, Validator: orNil(validator),
+		Rtype: b.RType, BatchID: done.BatchID, Source: string(b.Source), Whole: b.Whole(), Now: said, Validator: orNil(validator),
 		Raise: b.Mode != sis.Put && !b.From.IsZero(), Generation: b.From.Generation, MsgID: b.From.ID,
 	})
 	if err != nil {
@@ -56,7 +56,7 @@ func (s *Store) ApplyReference(ctx context.Context, tx pgx.Tx, b refdata.Batch, 
 const putAtOnce = 10_000
 
 // changeReference writes the records and says how many it put and how many it removed.
-func (s *Store) changeReference(ctx context.Context, tx pgx.Tx, b refdata.Batch, batchID int64, now time.Time) (put, removed int64, err error) {
+func (s *Store) changeReference(ctx context.Context, tx pgx.Tx, b refdata.Batch, batchID int64, said time.Time) (put, removed int64, err error) {
 	keys, docs := make([]string, len(b.Records)), make([]string, len(b.Records))
 	for i, r := range b.Records {
 		keys[i], docs[i] = r.Key, string(r.Doc)
@@ -78,7 +78,7 @@ func (s *Store) changeReference(ctx context.Context, tx pgx.Tx, b refdata.Batch,
 	for len(keys) > 0 {
 		n := min(len(keys), putAtOnce)
 		part, err := s.q.PutRefRecords(ctx, tx, pgq.PutRefRecordsParams{
-			Rtype: b.RType, Source: string(b.Source), BatchID: batchID, Now: now, Generation: b.From.Generation, MsgID: b.From.ID,
+			Rtype: b.RType, Source: string(b.Source), BatchID: batchID, Now: said, Generation: b.From.Generation, MsgID: b.From.ID,
 			Keys: keys[:n], Docs: docs[:n],
 		})
 		if err != nil {
