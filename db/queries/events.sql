@@ -17,8 +17,10 @@ FROM (SELECT unnest(@event_ids::bigint[]) AS event_id, unnest(@targets::text[]) 
              unnest(@state_versions::bigint[]) AS state_version, unnest(@kinds::text[]) AS kind, unnest(@sndrs::text[]) AS sndr,
              unnest(@payloads::text[]) AS payload, unnest(@received_ats::timestamptz[]) AS received_at) x;
 
--- name: EventsWait :one
-SELECT EXISTS (SELECT 1 FROM msg_event WHERE target = @target AND state = 'PENDING') AS waiting;
+-- name: EventsWait :many
+-- The oldest event after one that is not sent. Not EXISTS: while PostgreSQL's statistics say that most events wait, it looks for
+-- any through the whole table.
+SELECT event_id FROM msg_event WHERE target = @target AND state = 'PENDING' AND event_id > @after::bigint ORDER BY event_id LIMIT 1;
 
 -- name: WaitingEvents :many
 -- The oldest events of a target that are not sent, without their payloads.
@@ -26,10 +28,11 @@ SELECT event_id, flid, next_attempt_at, created_at
 FROM msg_event WHERE target = @target AND state = 'PENDING' ORDER BY event_id LIMIT @max_rows;
 
 -- name: PendingEvents :many
--- The oldest events of a target that are not sent.
+-- The oldest events of a target after one that are not sent. What was sent stays in the index until a vacuum: after spares
+-- stepping over it.
 SELECT event_id, target, msg_id, generation, flid, partition_key, event_type, state_version, kind, sndr, payload, received_at,
        attempts, next_attempt_at
-FROM msg_event WHERE target = @target AND state = 'PENDING' ORDER BY event_id LIMIT @max_rows;
+FROM msg_event WHERE target = @target AND state = 'PENDING' AND event_id > @after::bigint ORDER BY event_id LIMIT @max_rows;
 
 -- name: EventsByID :many
 -- Of the events named, those not sent. Served by the primary key.
@@ -38,17 +41,18 @@ SELECT event_id, target, msg_id, generation, flid, partition_key, event_type, st
 FROM msg_event WHERE event_id = ANY(@ids::bigint[]) AND state = 'PENDING' ORDER BY event_id;
 
 -- name: MarkEventsSent :execrows
--- Where each acknowledged event lies. An offset of -1 is unknown. Rows already SENT stay as they are.
+-- Where each acknowledged event lies. An offset of -1 is unknown. Rows already SENT stay as they are. Served by the primary key; asked
+-- for as PENDING, PostgreSQL would go through all that wait when it believes they are few.
 UPDATE msg_event e SET state = 'SENT', sent_at = @now, kafka_partition = x.part, kafka_offset = nullif(x.off, -1),
     next_attempt_at = NULL, last_error = NULL
 FROM (SELECT unnest(@ids::bigint[]) AS event_id, unnest(@partitions::integer[]) AS part, unnest(@offsets::bigint[]) AS off) x
-WHERE e.event_id = x.event_id AND e.state = 'PENDING';
+WHERE e.event_id = x.event_id AND e.state NOT IN ('SENT', 'DEAD');
 
 -- name: MarkEventsSuperseded :execrows
--- Events that a newer one of the same flight stood for.
+-- Events that a newer one of the same flight stood for. Served by the primary key, as above.
 UPDATE msg_event e SET state = 'SENT', sent_at = @now, superseded_by = x.newer, next_attempt_at = NULL, last_error = NULL
 FROM (SELECT unnest(@ids::bigint[]) AS event_id, unnest(@newer::bigint[]) AS newer) x
-WHERE e.event_id = x.event_id AND e.state = 'PENDING';
+WHERE e.event_id = x.event_id AND e.state NOT IN ('SENT', 'DEAD');
 
 -- name: CloseDeadEvents :execrows
 -- Events that died and are older than what their flight's consumers have now: they must never go out any more, also when
