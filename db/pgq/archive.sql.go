@@ -21,10 +21,10 @@ WITH due AS MATERIALIZED (
 ), sent AS (
     DELETE FROM msg_event e USING due WHERE e.event_id = due.event_id
     RETURNING e.event_id, e.target, e.msg_id, e.generation, e.flid, e.partition_key, e.event_type, e.state_version, e.kind, e.sndr, e.payload,
-        e.state, e.attempts, e.next_attempt_at, e.last_error, e.superseded_by, e.kafka_partition, e.kafka_offset, e.received_at, e.created_at, e.sent_at
+        e.state, e.attempts, e.next_attempt_at, e.last_error, e.refusal, e.superseded_by, e.kafka_partition, e.kafka_offset, e.received_at, e.created_at, e.sent_at
 ), events AS (
     INSERT INTO msg_event_hst (event_id, target, msg_id, generation, flid, partition_key, event_type, state_version, kind, sndr, payload,
-        state, attempts, next_attempt_at, last_error, superseded_by, kafka_partition, kafka_offset, received_at, created_at, sent_at, archived_at)
+        state, attempts, next_attempt_at, last_error, refusal, superseded_by, kafka_partition, kafka_offset, received_at, created_at, sent_at, archived_at)
     SELECT sent.event_id, sent.target, sent.msg_id, sent.generation, sent.flid, sent.partition_key, sent.event_type, sent.state_version, sent.kind, sent.sndr, sent.payload, sent.state, sent.attempts, sent.next_attempt_at, sent.last_error, sent.superseded_by, sent.kafka_partition, sent.kafka_offset, sent.received_at, sent.created_at, sent.sent_at, $3::timestamptz FROM sent
     RETURNING event_id
 )
@@ -61,10 +61,10 @@ WITH due AS MATERIALIZED (
 ), sent AS (
     DELETE FROM msg_event e USING due WHERE e.msg_id = due.msg_id AND e.generation = due.generation AND e.state IN ('SENT', 'DEAD')
     RETURNING e.event_id, e.target, e.msg_id, e.generation, e.flid, e.partition_key, e.event_type, e.state_version, e.kind, e.sndr, e.payload,
-        e.state, e.attempts, e.next_attempt_at, e.last_error, e.superseded_by, e.kafka_partition, e.kafka_offset, e.received_at, e.created_at, e.sent_at
+        e.state, e.attempts, e.next_attempt_at, e.last_error, e.refusal, e.superseded_by, e.kafka_partition, e.kafka_offset, e.received_at, e.created_at, e.sent_at
 ), events AS (
     INSERT INTO msg_event_hst (event_id, target, msg_id, generation, flid, partition_key, event_type, state_version, kind, sndr, payload,
-        state, attempts, next_attempt_at, last_error, superseded_by, kafka_partition, kafka_offset, received_at, created_at, sent_at, archived_at)
+        state, attempts, next_attempt_at, last_error, refusal, superseded_by, kafka_partition, kafka_offset, received_at, created_at, sent_at, archived_at)
     SELECT sent.event_id, sent.target, sent.msg_id, sent.generation, sent.flid, sent.partition_key, sent.event_type, sent.state_version, sent.kind, sent.sndr, sent.payload, sent.state, sent.attempts, sent.next_attempt_at, sent.last_error, sent.superseded_by, sent.kafka_partition, sent.kafka_offset, sent.received_at, sent.created_at, sent.sent_at, $5::timestamptz FROM sent
     RETURNING event_id
 ), done AS (
