@@ -15,8 +15,8 @@ var (
 	ErrNoTopic = errors.New("there is no such topic")
 )
 
-// Check says whether records could be sent now: brokers answer, know idempotent producers, and the topic is there with a
-// leader for every partition. It makes a missing topic if so configured. The error is an outage and names the topic.
+// Check says whether records could be sent now: brokers answer, know idempotent producers and let us be one, and the topic is
+// there with a leader for every partition. It makes a missing topic if so configured. The error is an outage and names the topic.
 func (p *Producer) Check(ctx context.Context) error {
 	_, err := visit(ctx, p, func(l *link) (struct{}, error) {
 		if err := p.prepare(l); err != nil {
@@ -46,8 +46,13 @@ func visit[T any](ctx context.Context, p *Producer, call func(*link) (T, error))
 
 // prepare is what must be true of brokers and topic before anything is sent.
 func (p *Producer) prepare(l *link) error {
-	if err := l.checkVersions(); err != nil {
+	if err := l.checkVersions(p.topic); err != nil {
 		return err
+	}
+	if !l.able.Load() { // once a connection: each asking uses up an id
+		if _, err := l.enlist(p.topic); err != nil {
+			return err
+		}
 	}
 	err := l.client.RefreshMetadata(p.topic)
 	if errors.Is(err, sarama.ErrUnknownTopicOrPartition) && p.cfg.CreateTopics {
@@ -80,7 +85,12 @@ func (p *Producer) create(l *link) error {
 	if err != nil {
 		return err
 	}
-	err = admin.CreateTopic(p.topic, &sarama.TopicDetail{NumPartitions: p.cfg.Partitions, ReplicationFactor: p.cfg.Replication}, false)
+	detail := &sarama.TopicDetail{NumPartitions: p.cfg.Partitions, ReplicationFactor: p.cfg.Replication}
+	if p.topic == p.cfg.SchdTopic() { // what is there for good must not go with age
+		compact := "compact"
+		detail.ConfigEntries = map[string]*string{"cleanup.policy": &compact}
+	}
+	err = admin.CreateTopic(p.topic, detail, false)
 	if err != nil && !errors.Is(err, sarama.ErrTopicAlreadyExists) {
 		return fmt.Errorf("create: %w", err)
 	}
