@@ -139,7 +139,7 @@ func neighboursOfRefused(t *testing.T, b Bench) {
 		}
 	}
 	Deliver(t, b.Kafka, seat, again)
-	require.Zero(t, requireFirstAppearances(t, b, n-1))
+	require.Zero(t, RequireFirstAppearances(t, b, n-1))
 }
 
 func blankKey(t *testing.T, b Bench) {
@@ -199,7 +199,7 @@ func replaced(t *testing.T, b Bench) {
 	require.Equal(t, outbox.Waiting, r.Fate)
 	require.Equal(t, fault.Outage, fault.Of(r.Err))
 	Deliver(t, other, chair.holder, []outbox.Record{record(3, "15")})
-	require.Zero(t, requireFirstAppearances(t, b, 3))
+	require.Zero(t, RequireFirstAppearances(t, b, 3))
 }
 
 // Two workers that take turns are never refused for it, wherever each has sent.
@@ -211,7 +211,7 @@ func comesBack(t *testing.T, b Bench) {
 	for i := range turns {
 		Deliver(t, both[i%len(both)], chair.Seat(), Records(1+i*each, each))
 	}
-	require.Zero(t, requireFirstAppearances(t, b, turns*each))
+	require.Zero(t, RequireFirstAppearances(t, b, turns*each))
 }
 
 // Trouble is something that happens to a broker, which comes back after it.
@@ -244,7 +244,7 @@ func RunTroubled(t *testing.T, b Bench, troubles []Trouble) {
 			Deliver(t, b.Kafka, seat, Records(1+sent, each))
 			sent += each
 			require.NoError(t, b.Check(t.Context()))
-			repeated := requireFirstAppearances(t, b, sent)
+			repeated := RequireFirstAppearances(t, b, sent)
 			_, _ = fmt.Fprintf(t.Output(), "%d records in order, %d repeated\n", sent, repeated)
 		})
 	}
@@ -273,8 +273,8 @@ func Deliver(t *testing.T, k deliver.Kafka, seat deliver.Seat, recs []outbox.Rec
 	}
 }
 
-// requireFirstAppearances checks that each of n events is there, the first appearances ascending in every partition.
-func requireFirstAppearances(t *testing.T, b Bench, n int) (repeated int) {
+// RequireFirstAppearances checks that each of n events is there, the first appearances ascending in every partition.
+func RequireFirstAppearances(t *testing.T, b Bench, n int) (repeated int) {
 	t.Helper()
 	seen := make(map[int64]bool)
 	for p, recs := range b.Records(t) {
