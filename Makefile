@@ -62,9 +62,9 @@ soak: ## everything goes wrong for SOAK (5m), then every record is checked; SEED
 	$(GO) run ./deploy/soak -duration $(or $(SOAK),5m) -seed $(or $(SEED),0)
 
 .PHONY: bench
-bench: bench-core ## measure; every goal is a ratio to what the machine itself can do in the same run; BENCH=quick is short
+bench: bench-core ## measure; every goal is a ratio to what the machine itself can do in the same run; BENCH=quick is short, STRICT=1 fails on a missed goal
 	@deploy/setup/servers.sh postgres mariadb
-	$(GO) run ./deploy/bench $(if $(filter quick,$(BENCH)),-quick)
+	$(GO) run ./deploy/bench $(if $(filter quick,$(BENCH)),-quick) $(if $(STRICT),-strict)
 
 .PHONY: bench-core
 bench-core: ## measure decoding and deciding beside a bare pass of encoding/xml; the goal for ratio is 2

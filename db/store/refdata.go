@@ -31,16 +31,16 @@ func (s *Store) ApplyReference(ctx context.Context, tx pgx.Tx, b refdata.Batch, 
 	if err != nil {
 		return Applied{}, wrapped(op, err)
 	}
-	done := Applied{BatchID: set.NextBatchID}
+	done, said := Applied{BatchID: set.NextBatchID}, b.SaidAt(now)
 	if b.Stale(message.Position{Generation: set.FloorGeneration, ID: set.FloorMsgID}) {
 		done.Stale = true
 		return done, nil
 	}
-	if done.Changed, done.Removed, err = s.changeReference(ctx, tx, b, done.BatchID, now); err != nil {
+	if done.Changed, done.Removed, err = s.changeReference(ctx, tx, b, done.BatchID, said); err != nil {
 		return Applied{}, wrapped(op, err)
 	}
 	err = s.q.MoveRefSet(ctx, tx, pgq.MoveRefSetParams{
-		Rtype: b.RType, BatchID: done.BatchID, Source: string(b.Source), Whole: b.Whole(), Now: now, Validator: orNil(validator),
+		Rtype: b.RType, BatchID: done.BatchID, Source: string(b.Source), Whole: b.Whole(), Now: said, Validator: orNil(validator),
 		Raise: b.Mode != sis.Put && !b.From.IsZero(), Generation: b.From.Generation, MsgID: b.From.ID,
 	})
 	if err != nil {
@@ -53,7 +53,7 @@ func (s *Store) ApplyReference(ctx context.Context, tx pgx.Tx, b refdata.Batch, 
 }
 
 // changeReference writes the records and says how many it put and how many it removed.
-func (s *Store) changeReference(ctx context.Context, tx pgx.Tx, b refdata.Batch, batchID int64, now time.Time) (put, removed int64, err error) {
+func (s *Store) changeReference(ctx context.Context, tx pgx.Tx, b refdata.Batch, batchID int64, said time.Time) (put, removed int64, err error) {
 	keys, docs := make([]string, len(b.Records)), make([]string, len(b.Records))
 	for i, r := range b.Records {
 		keys[i], docs[i] = r.Key, string(r.Doc)
@@ -73,7 +73,7 @@ func (s *Store) changeReference(ctx context.Context, tx pgx.Tx, b refdata.Batch,
 		}
 	}
 	put, err = s.q.PutRefRecords(ctx, tx, pgq.PutRefRecordsParams{
-		Rtype: b.RType, Source: string(b.Source), BatchID: batchID, Now: now, Generation: b.From.Generation, MsgID: b.From.ID, Keys: keys, Docs: docs,
+		Rtype: b.RType, Source: string(b.Source), BatchID: batchID, Now: said, Generation: b.From.Generation, MsgID: b.From.ID, Keys: keys, Docs: docs,
 	})
 	return put, removed, err
 }

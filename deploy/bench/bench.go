@@ -31,18 +31,23 @@ type bench struct {
 // open starts the servers.
 func open(ctx context.Context, o options) (*bench, error) {
 	b := &bench{options: o, start: time.Now()}
+	settings := map[string]string{
+		"shared_buffers": "512MB", "max_wal_size": "4GB", "checkpoint_timeout": "15min", "random_page_cost": "1.1",
+	}
+	if o.statements {
+		countStatements(settings)
+	}
 	var err error
 	b.world, err = rig.NewWorld(ctx, rig.Needs{
-		Program: o.program, Partitions: 6, Topics: []string{copyTopic},
-		PG: dbserver.Options{Durable: true, Settings: map[string]string{
-			"shared_buffers": "512MB", "max_wal_size": "4GB", "checkpoint_timeout": "15min", "random_page_cost": "1.1",
-		}},
+		Program: o.program, Partitions: partitions, Topics: []string{copyTopic, eventsTopic},
+		PG:      dbserver.Options{Durable: true, Settings: settings},
 		MariaDB: dbserver.Options{Durable: true, Settings: map[string]string{"innodb-buffer-pool-size": "256M"}},
 	})
 	return b, err
 }
 
-func (b *bench) close() error { return b.world.Close() }
+// partitions of each topic.
+const partitions = 6
 
 func (b *bench) say(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "%6.1fs  %s\n", time.Since(b.start).Seconds(), fmt.Sprintf(format, args...))

@@ -43,6 +43,9 @@ func TestUsageErrorsEndWith2(t *testing.T) {
 		{"simulate", "--count", "1", "--duration", "1s"},
 		{"simulate", "--count", "many"},
 		{"simulate", "--count=1", "--fault", "fire"},
+		{"simulate", "--fault", "holes"},
+		{"simulate", "--fault", "poison,hole"},
+		{"simulate", "--fault", "poison", "--answer"},
 	} {
 		got := program(t, nil, "", args...)
 		require.Equal(t, 2, got.code, "%v: %s", args, got.errors)

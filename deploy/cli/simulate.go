@@ -13,17 +13,49 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"msgexchange/db/mailbox"
+	"msgexchange/deploy/config"
 	"msgexchange/deploy/simulator"
+	"msgexchange/workers/kafka"
 )
 
 // simulate writes into the mailbox of the configuration.
 type simulate struct {
 	configured
-	Count    int           `help:"End after so many messages." placeholder:"N" xor:"end" required:""`
-	Duration time.Duration `help:"End after so long." placeholder:"DURATION" xor:"end" required:""`
+	Count    int           `help:"End after so many messages." placeholder:"N"`
+	Duration time.Duration `help:"End after so long." placeholder:"DURATION"`
 	traffic
-	Answer bool              `help:"Take the requests in COUTMSGS and answer them too: some twice, late or never. Needs the right to SELECT and UPDATE there."`
-	Fault  []simulator.Fault `help:"What goes wrong on purpose: holes, dup, late, malformed." enum:"holes,dup,late,malformed" placeholder:"FAULT,…"`
+	Answer bool     `help:"Take the requests in COUTMSGS and answer them too: some twice, late or never. Needs the right to SELECT and UPDATE there."`
+	Fault  []string `help:"What goes wrong on purpose: holes, dup, late, malformed; or one incident of the runbook, see below." placeholder:"FAULT,…"`
+}
+
+// Validate finds arguments that do not go together (kong calls it).
+func (s simulate) Validate() error {
+	faults, incidents := s.faults()
+	known := len(faults) + len(incidents)
+	switch {
+	case known < len(s.Fault):
+		return fmt.Errorf("--fault: %q: want some of %v, or one of %v", s.Fault, simulator.AllFaults(), simulator.AllIncidents())
+	case len(incidents) > 0 && known > 1:
+		return errors.New("--fault: an incident stands alone")
+	case len(incidents) > 0 && s.Answer:
+		return errors.New("--answer: not with an incident")
+	case len(incidents) == 0 && (s.Count == 0) == (s.Duration == 0):
+		return errors.New("either --count or --duration is required")
+	}
+	return nil
+}
+
+// faults tells the stream's faults and the incidents among the arguments.
+func (s simulate) faults() (faults []simulator.Fault, incidents []simulator.Incident) {
+	for _, word := range s.Fault {
+		if f := simulator.Fault(word); slices.Contains(simulator.AllFaults(), f) {
+			faults = append(faults, f)
+		}
+		if i := simulator.Incident(word); slices.Contains(simulator.AllIncidents(), i) {
+			incidents = append(incidents, i)
+		}
+	}
+	return faults, incidents
 }
 
 // traffic is how the simulated airport behaves; the same seed gives the same messages.
@@ -36,12 +68,21 @@ type traffic struct {
 // Help says what the command needs.
 func (simulate) Help() string {
 	return `Needs mailbox.dsn with the right to INSERT. Writes to the mailbox and nowhere else: point it at a test system.
-The same --seed writes the same messages; on one day they are the same to the byte.`
+The same --seed writes the same messages; on one day they are the same to the byte.
+
+Incidents, to practise docs/runbook.md with: poison, dead-event, stuck-head, unmarked, hole, late-row, expired-request,
+stale-list. One happens, and is ended as the outside would end it, at Ctrl-C or after --duration. --count is how many messages
+are poison or stuck. dead-event raises max.message.bytes of the topics at its end when kafka.brokers is set.`
 }
 
 // Run writes until the count, the duration or ctx ends.
 func (s simulate) Run(ctx context.Context, p *Process) error {
-	cfg, done, err := s.load(p, "mailbox", "operation-day")
+	faults, incidents := s.faults()
+	uses := []string{"mailbox", "operation-day"}
+	if slices.Contains(incidents, simulator.LateRow) {
+		uses = append(uses, "pipeline")
+	}
+	cfg, done, err := s.load(p, uses...)
 	if done || err != nil {
 		return err
 	}
@@ -53,10 +94,6 @@ func (s simulate) Run(ctx context.Context, p *Process) error {
 	if err != nil {
 		return fmt.Errorf("mailbox.zone: %w", err)
 	}
-	stream, err := simulator.New(simulator.Options{Seed: s.Seed, Flights: s.Flights, Day: time.Now().In(airport), Zone: airport})
-	if err != nil {
-		return err
-	}
 	box, err := openMailbox(cfg.Mailbox, nil)
 	if err != nil {
 		return err
@@ -66,9 +103,19 @@ func (s simulate) Run(ctx context.Context, p *Process) error {
 	if err != nil {
 		return err
 	}
+	if len(incidents) > 0 {
+		return s.drill(ctx, cfg, simulator.Drill{
+			DB: box.DB(), Table: table, Zone: zone, Rows: s.Count, Lasts: s.Duration, Say: func(line string) { _, _ = fmt.Fprintln(p.Stdout, line) },
+			Airport: simulator.Options{Seed: s.Seed + drillDigit, Flights: s.Flights, Day: time.Now().In(airport), Zone: airport},
+		}, incidents[0])
+	}
+	stream, err := simulator.New(simulator.Options{Seed: s.Seed, Flights: s.Flights, Day: time.Now().In(airport), Zone: airport})
+	if err != nil {
+		return err
+	}
 	w := simulator.Writer{
 		Stream: stream, Mailbox: simulator.NewTable(box.DB(), table, zone),
-		Rate: s.Rate, Count: s.Count, For: s.Duration, Faults: s.Fault, Progress: progress(p.Stderr),
+		Rate: s.Rate, Count: s.Count, For: s.Duration, Faults: faults, Progress: progress(p.Stderr),
 	}
 	counts, replies, err := s.write(ctx, &w, box, zone, airport)
 	report(p.Stdout, counts)
@@ -76,6 +123,24 @@ func (s simulate) Run(ctx context.Context, p *Process) error {
 		_, _ = fmt.Fprintf(p.Stdout, "%d requests taken, %d answers\n", replies.Requests, replies.Answers)
 	}
 	return err
+}
+
+// drillDigit keeps the flights of drills apart from those of the stream and of the answers.
+const drillDigit = 3
+
+// drill lets one incident happen.
+func (s simulate) drill(ctx context.Context, cfg config.Config, d simulator.Drill, i simulator.Incident) error {
+	if i == simulator.LateRow && d.Lasts == 0 {
+		const more = 3 * time.Second
+		d.Lasts = cfg.Pipeline.MaxCommitDelay + more
+	}
+	if len(cfg.Kafka.Brokers) > 0 {
+		d.Raise = func(ctx context.Context) error {
+			const enough = 10 << 20
+			return errors.Join(kafka.Allow(ctx, cfg.Kafka, cfg.Kafka.MsgTopic(), enough), kafka.Allow(ctx, cfg.Kafka, cfg.Kafka.SchdTopic(), enough))
+		}
+	}
+	return d.Run(ctx, i)
 }
 
 // When answers come, measured by the default timeouts of requests.

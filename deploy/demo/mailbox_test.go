@@ -3,6 +3,7 @@
 package demo
 
 import (
+	"context"
 	"database/sql"
 	"slices"
 	"sync"
@@ -10,8 +11,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"msgexchange/db/mailbox"
+	"msgexchange/deploy/simulator"
 	"msgexchange/jobs/backfill"
 	"msgexchange/jobs/inbox"
 	"msgexchange/jobs/message"
@@ -106,6 +109,48 @@ func TestMailbox_sendsOnce(t *testing.T) {
 	taken, err := box.Taken(t.Context(), []int64{1})
 	require.NoError(t, err)
 	require.Empty(t, taken)
+}
+
+// A drill holds a row as an open transaction would: it is not marked before the drill's end.
+func TestMailbox_heldByADrill(t *testing.T) {
+	s, box := setup(t)
+	said := make(chan string, 10)
+	drill := simulator.Drill{DB: box.DB(), Table: s.in.name, Zone: time.UTC, Airport: simulator.Options{Day: time.Now()}, Say: func(line string) { said <- line }}
+	ctx, end := context.WithCancel(t.Context())
+	var g errgroup.Group
+	g.Go(func() error { return drill.Run(ctx, simulator.Unmarked) })
+	require.Equal(t, "Row 1 is held by an open transaction.", <-said)
+	mark := []backfill.Mark{{ID: 1, Status: "PROCESSED"}}
+	got, err := box.Mark(t.Context(), mark, time.Now())
+	require.NoError(t, err)
+	require.Equal(t, backfill.Transient, got[0].Result)
+	end()
+	require.NoError(t, g.Wait())
+	got, err = box.Mark(t.Context(), mark, time.Now())
+	require.NoError(t, err)
+	require.Equal(t, backfill.Written, got[0].Result)
+}
+
+// While a drill keeps the transport from working, requests wait.
+func TestMailbox_transportKeptFromWorking(t *testing.T) {
+	s, box := setup(t)
+	_, _, err := box.SendRequest(t.Context(), "<MSG>one</MSG>", "R")
+	require.NoError(t, err)
+	transport := simulator.NewRequests(box.DB(), s.out.name, time.UTC)
+	said := make(chan string, 10)
+	drill := simulator.Drill{DB: box.DB(), Table: s.in.name, Say: func(line string) { said <- line }}
+	ctx, end := context.WithCancel(t.Context())
+	var g errgroup.Group
+	g.Go(func() error { return drill.Run(ctx, simulator.ExpiredRequest) })
+	<-said
+	texts, err := transport.Take(t.Context(), time.Now())
+	require.NoError(t, err)
+	require.Empty(t, texts)
+	end()
+	require.NoError(t, g.Wait())
+	texts, err = transport.Take(t.Context(), time.Now())
+	require.NoError(t, err)
+	require.Len(t, texts, 1)
 }
 
 // TestMailbox_losesNothing lets writers and markers work at the same time.

@@ -101,6 +101,15 @@ func TestRun_addsUp(t *testing.T) {
 	}
 	require.Empty(t, cmp.Diff(want, s))
 	require.Contains(t, progress, "Authorization: Bearer ")
+	require.Regexp(t, `\n  \. /.*/demo\.sh\n  msgexchange simulate --fault poison `, progress)
+}
+
+// What the runbook's functions do, the demo's do too.
+func TestShell_isTheRunbooks(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/runbook.md")
+	require.NoError(t, err)
+	require.Contains(t, string(page), functions)
 }
 
 func TestRun_saysWhatDoesNotAddUp(t *testing.T) {

@@ -8,6 +8,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"msgexchange/deploy/simulator"
 )
 
 // introduce says what runs where.
@@ -27,8 +29,21 @@ func (w *world) introduce(out io.Writer) {
   PostgreSQL  %[9]s
   log         %[10]s
 
+To practise docs/runbook.md, in another terminal:
+  . %[11]s
+  msgexchange simulate --fault poison     (or: %[12]s)
+
 `, w.Seed, base, w.token, operator, strings.Join(w.cfg.Kafka.Brokers, ","), w.cfg.Kafka.MsgTopic(), w.cfg.Kafka.SchdTopic(),
-		w.mailbox.dsn, w.cfg.PG.DSN, w.logFile)
+		w.mailbox.dsn, w.cfg.PG.DSN, w.logFile, w.shellFile, incidents())
+}
+
+// incidents names them all but the first.
+func incidents() string {
+	var names []string
+	for _, i := range simulator.AllIncidents()[1:] {
+		names = append(names, string(i))
+	}
+	return strings.Join(names, ", ")
 }
 
 // reading is what the status line shows.

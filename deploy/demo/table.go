@@ -12,6 +12,7 @@ import (
 
 	"github.com/dolthub/go-mysql-server/sql"
 	"github.com/dolthub/go-mysql-server/sql/types"
+	vitess "github.com/dolthub/vitess/go/mysql"
 )
 
 // table is a table of the mailbox: its first column is the id and counts by itself, rows are kept in the order of their
@@ -60,6 +61,17 @@ func (t *table) count(holds func(sql.Row) bool) (all, some int) {
 		}
 	}
 	return len(t.rows), some
+}
+
+// The status of a row that a drill holds, and that with which it lets go (simulator.Drill).
+const held, released = "HELD", "VALID"
+
+// status is the row's, nil in a table that has none.
+func (t *table) status(r sql.Row) any {
+	if i := t.schema.IndexOfColName("CMINMSGS_STATUS"); i >= 0 {
+		return r[i]
+	}
+	return nil
 }
 
 // find gives the place of the first row with an id of at least id. The lock must be held.
@@ -163,14 +175,22 @@ func (e editor) Insert(_ *sql.Context, row sql.Row) error {
 	return nil
 }
 
-// Update replaces a row; ids do not change.
-func (e editor) Update(_ *sql.Context, old, row sql.Row) error {
+// Update replaces a row; ids do not change. A row that changed since it was read, or that a drill holds, is refused with the
+// words of a server whose other client has it locked.
+func (e editor) Update(ctx *sql.Context, old, row sql.Row) error {
 	t := e.table
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	i := t.find(idOf(old))
 	if i == len(t.rows) || idOf(t.rows[i]) != idOf(row) {
 		return fmt.Errorf("demo: no row %d, or its id changes", idOf(old))
+	}
+	same, err := t.rows[i].Equals(ctx, old, t.schema)
+	if err != nil {
+		return err
+	}
+	if !same || t.status(old) == held && t.status(row) != released {
+		return vitess.NewSQLError(vitess.ERLockWaitTimeout, "HY000", "Lock wait timeout exceeded; try restarting transaction")
 	}
 	t.rows[i] = row.Copy()
 	return nil

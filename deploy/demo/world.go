@@ -38,7 +38,9 @@ type world struct {
 	token    string
 	log      *slog.Logger
 	logFile  string
-	closers  []func() error // last opened first
+	// shellFile is for another terminal, see startShell.
+	shellFile string
+	closers   []func() error // last opened first
 }
 
 // operator is the name that the demo's token belongs to.
@@ -60,7 +62,7 @@ func build(ctx context.Context, o Options) (_ *world, err error) {
 		return nil, fmt.Errorf("demo: %w", err)
 	}
 	for _, start := range []func(context.Context, string) error{
-		w.startLog, w.startPostgres, w.startMailbox, w.startKafka, w.startHTTP,
+		w.startLog, w.startPostgres, w.startMailbox, w.startKafka, w.startHTTP, w.startShell,
 	} {
 		if err := start(ctx, dir); err != nil {
 			return nil, err
@@ -174,14 +176,21 @@ func newDatabase(ctx context.Context, admin string) (dsn string, err error) {
 	return u.String(), nil
 }
 
+// How long the demo waits at a hole, and how often it looks for rows that came too late.
+const (
+	holePatience = 20 * time.Second
+	latePeriod   = 5 * time.Second
+)
+
 func (w *world) startMailbox(ctx context.Context, _ string) (err error) {
 	if w.mailbox, err = startMailbox(ctx); err != nil {
 		return err
 	}
 	w.onClose(w.mailbox.close)
 	w.cfg.Mailbox.DSN = w.mailbox.dsn
-	w.cfg.Request.TimeoutRQFD, w.cfg.Request.TimeoutRQRD = requestTimeout, requestTimeout // so that one is seen to expire
-	w.cfg.Backfill.Batch = 50                                                             // the engine's time for a statement that marks n rows grows as n²
+	w.cfg.Request.TimeoutRQFD, w.cfg.Request.TimeoutRQRD = requestTimeout, requestTimeout     // so that one is seen to expire
+	w.cfg.Pipeline.MaxCommitDelay, w.cfg.Pipeline.LateDetectPeriod = holePatience, latePeriod // a drill is short
+	w.cfg.Backfill.Batch = 50                                                                 // the engine's time for a statement that marks n rows grows as n²
 	return nil
 }
 

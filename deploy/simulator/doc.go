@@ -11,4 +11,6 @@
 //	turn.go       the life of one turnaround; arrival.go, departure.go, trouble.go its parts
 //	record.go     flights as XML; xml.go the XML
 //	writer.go     the stream into a mailbox; table.go the mailbox as a MySQL table
+//	respond.go    the answers to requests
+//	drill.go      incidents for those on call
 package simulator

@@ -53,3 +53,23 @@ func (a *airport) bridgeRecords() []element {
 	}
 	return out
 }
+
+func (a *airport) airlineRecords() []element {
+	var out []element
+	for _, l := range a.airlines {
+		out = append(out, group("AIRL", el("ITOP", l.code), el("ONAM", "Airline "+l.code), el("ONMC", l.code+"航空")))
+	}
+	return out
+}
+
+func delayRecords() []element {
+	var out []element
+	seen := map[string]bool{}
+	for _, c := range delayCauses() {
+		if !seen[c.code] {
+			seen[c.code] = true
+			out = append(out, group("DLYL", el("DCOD", c.code), el("DDES", "Delay "+c.code), el("DDSC", c.code+"延误")))
+		}
+	}
+	return out
+}

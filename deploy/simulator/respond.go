@@ -20,14 +20,17 @@ const (
 	OnTime  Manner = "on time"
 	Twice   Manner = "twice" // the second one must not count
 	TooLate Manner = "late"  // when nobody waits any longer
+	Lost    Manner = "lost"  // never; but who asks again is answered
 	Never   Manner = "never"
 )
 
 // MannerOf is the script of the demo: every manner comes.
 func MannerOf(kind message.Kind) Manner {
 	switch kind {
-	case "RQFD-NONE", "RQRD-SLST", "RQRD-ABDG":
+	case "RQFD-NONE", "RQRD-SLST", "RQRD-ABDG", "RQRD-DLYL":
 		return OnTime
+	case "RQRD-AIRL":
+		return Lost
 	case "RQRD-STTS":
 		return Twice
 	case "RQRD-TLST":
@@ -56,6 +59,7 @@ type Responder struct {
 
 	made    int64
 	pending []reply // soonest first
+	lost    map[message.Kind]bool
 }
 
 // Replies say what a Responder has done.
@@ -129,7 +133,15 @@ func (r *Responder) plan(text string, now time.Time) error {
 	if err := xml.Unmarshal([]byte(text), &q); err != nil {
 		return fmt.Errorf("simulator: read a request: %w", err)
 	}
-	manner := r.Manner(message.Kind(q.META.TYPE + "-" + q.META.STYP))
+	kind := message.Kind(q.META.TYPE + "-" + q.META.STYP)
+	manner := r.Manner(kind)
+	if manner == Lost {
+		if r.lost == nil {
+			r.lost = map[message.Kind]bool{}
+		}
+		r.lost[kind] = !r.lost[kind]
+		manner = map[bool]Manner{true: Never, false: OnTime}[r.lost[kind]]
+	}
 	if manner == Never {
 		return nil
 	}
@@ -145,7 +157,7 @@ func (r *Responder) plan(text string, now time.Time) error {
 		r.owe(now.Add(2*r.Delay), body)
 	case TooLate:
 		r.owe(now.Add(r.LateDelay), body)
-	case Never:
+	case Never, Lost:
 	}
 	return nil
 }
@@ -163,7 +175,7 @@ func (r *Responder) answer(q asked) (body draft, known bool, err error) {
 		return body, err == nil, err
 	}
 	a := newAirport(o.Flights)
-	for _, l := range append(a.lists(), list("TLST", a.terminalRecords())) {
+	for _, l := range append(a.lists(), list("TLST", a.terminalRecords()), list("AIRL", a.airlineRecords()), list("DLYL", delayRecords())) {
 		if l.typ == q.META.STYP {
 			l.styp = "RESP"
 			return l, true, nil
@@ -183,21 +195,30 @@ func scheduleFor(o Options, begin, end string) (draft, error) {
 	var flights []*flight
 	y, m, d := from.Date()
 	for start := time.Date(y, m, d, 0, 0, 0, 0, o.Zone); !start.After(to); start = start.AddDate(0, 0, 1) {
-		o.Day = start
-		g, err := New(o)
+		day, err := flightsOf(o, start)
 		if err != nil {
 			return draft{}, err
 		}
-		one := &day{Generator: g, start: start, free: make([]time.Time, len(g.airport.stands))}
-		one.rnd = random{rand.New(rand.NewPCG(g.Seed, uint64(start.Unix())))}
-		one.download()
-		for _, f := range one.order(one.flights) {
+		for _, f := range day {
 			if !f.sodt.Before(from) && !f.sodt.After(to) {
 				flights = append(flights, f)
 			}
 		}
 	}
 	return *schedule("RESP", flights), nil
+}
+
+// flightsOf are the flights of the day that begins at start, in the order of its schedule.
+func flightsOf(o Options, start time.Time) ([]*flight, error) {
+	o.Day = start
+	g, err := New(o)
+	if err != nil {
+		return nil, err
+	}
+	one := &day{Generator: g, start: start, free: make([]time.Time, len(g.airport.stands))}
+	one.rnd = random{rand.New(rand.NewPCG(g.Seed, uint64(start.Unix())))}
+	one.download()
+	return one.order(one.flights), nil
 }
 
 func (a *airport) terminalRecords() []element {

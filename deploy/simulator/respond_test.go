@@ -50,6 +50,25 @@ func (d *desk) ask(kind message.Kind, from, to time.Time) {
 	d.waiting = append(d.waiting, string(text))
 }
 
+// A request that was lost is answered when it is made again.
+func TestResponderAnswersWhoAsksAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := &desk{t: t, start: time.Now().In(time.FixedZone("UTC+8", 8*60*60))}
+		ctx, stop := context.WithCancel(t.Context())
+		r := simulator.Responder{Outbox: d, Mailbox: d, Airport: simulator.Options{Seed: 5, Day: d.start}, Delay: time.Second, LateDelay: time.Second}
+		ended := make(chan error)
+		go func() { _, err := r.Run(ctx); ended <- err }()
+		for range 2 {
+			d.ask("RQRD-AIRL", time.Time{}, time.Time{})
+			<-time.After(5 * time.Second) // of the bubble
+		}
+		stop()
+		require.NoError(t, <-ended)
+		require.Equal(t, []string{"AIRL-RESP after 6s"}, d.answers)
+	})
+}
+
 // Requests are answered in the manner of the script, also those taken just before the end.
 func TestResponder(t *testing.T) {
 	t.Parallel()

@@ -111,14 +111,14 @@ func (g *Generator) send(d draft) Message {
 	if g.seqn++; g.seqn > lastSEQN {
 		g.seqn = firstSEQN
 	}
+	return Message{Kind: message.Kind(d.typ + "-" + d.styp), SEQN: seqn, At: g.clock, Text: enclosed("AODB", seqn, g.clock, d)}
+}
+
+// enclosed is the whole message.
+func enclosed(sender string, seqn int64, at time.Time, d draft) string {
 	meta := group("META",
-		el("SNDR", "AODB"), num("SEQN", seqn), el("DTTM", g.clock.Format("20060102150405")), el("TYPE", d.typ), el("STYP", d.styp))
-	return Message{
-		Kind: message.Kind(d.typ + "-" + d.styp),
-		SEQN: seqn,
-		At:   g.clock,
-		Text: document(append([]element{meta}, d.body...)),
-	}
+		el("SNDR", sender), num("SEQN", seqn), el("DTTM", at.Format("20060102150405")), el("TYPE", d.typ), el("STYP", d.styp))
+	return document(append([]element{meta}, d.body...))
 }
 
 // after puts something on the queue that happens at t, or now if t has passed. It may send one message or none.

@@ -65,8 +65,17 @@ func NewRequests(db *sql.DB, name string, zone *time.Location) *Requests {
 	return &Requests{db: db, zone: zone, table: quote(name)}
 }
 
-// Take is Outbox's.
+// Take is Outbox's. It gives nothing while a drill keeps requests from being taken.
 func (q *Requests) Take(ctx context.Context, now time.Time) (texts []string, err error) {
+	release, got, err := lockTransport(ctx, q.db, 0)
+	if err != nil || !got {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, release(ctx)) }()
+	return q.take(ctx, now)
+}
+
+func (q *Requests) take(ctx context.Context, now time.Time) (texts []string, err error) {
 	rows, err := q.db.QueryContext(ctx, "SELECT COUTMSGS_ID, COUTMSGS_CLOB_MSG FROM "+q.table+" WHERE COUTMSGS_DATE_SENT IS NULL ORDER BY COUTMSGS_ID")
 	if err != nil {
 		return nil, err

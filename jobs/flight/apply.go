@@ -27,6 +27,7 @@ func (e edit) takes(key string) bool { return !e.f.Provenance[key].After(e.pos) 
 func (e edit) record(r *sis.Record) {
 	e.room(r)
 	e.scalars(r.Fields)
+	e.forget(r.Lists)
 	for name, list := range r.Lists {
 		e.list(name, list)
 	}
@@ -79,6 +80,18 @@ func provenanceKey(name string) string {
 	return group
 }
 
+// forget takes the provenance from the entries that are about to be cleared, of all lists in one pass: a schedule clears a
+// dozen.
+func (e edit) forget(lists map[string]sis.List) {
+	if len(lists) == 0 {
+		return
+	}
+	maps.DeleteFunc(e.f.Provenance, func(key string, _ message.Position) bool {
+		name, _, entry := strings.Cut(key, ".")
+		return entry && lists[name].Clear && e.takes(name) && e.takes(key)
+	})
+}
+
 // list replaces or merges. The list's own provenance is the floor under that of its entries: whoever emptied the list
 // spoke about every entry it could have had, so an entry keeps a provenance of its own only while that is newer. REPLACE
 // is the case in which no message ever adds to what another has left; MERGE and PATCH add (dictionary 7).
@@ -110,7 +123,7 @@ func (e edit) list(name string, l sis.List) {
 	}
 }
 
-// clear takes all out of a list that is not newer than the message, and gives what stays. Only a message that clears ever
+// clear takes all out of a list that is not newer than the message, and gives what stays; forget has been there before. Only a message that clears ever
 // brings sub-entries (VIPT; a FLOP brings none), so entries that stay get theirs from it too.
 func (e edit) clear(name string, stored, incoming []sis.Entry) []sis.Entry {
 	kept := slices.DeleteFunc(stored, func(s sis.Entry) bool { return e.takes(name + "." + s.Key) })
@@ -120,9 +133,6 @@ func (e edit) clear(name string, stored, incoming []sis.Entry) []sis.Entry {
 			kept[i].Sub = incoming[at].Sub
 		}
 	}
-	maps.DeleteFunc(e.f.Provenance, func(key string, _ message.Position) bool {
-		return strings.HasPrefix(key, name+".") && e.takes(key)
-	})
 	e.f.Provenance[name] = e.pos
 	return kept
 }

@@ -247,7 +247,7 @@ func (d *decision) looped(f *Flight) bool {
 
 // outcome compares what is with what was: the versions step, and who is announced through whom is settled.
 func (d *decision) outcome(records []sis.Record) Outcome {
-	var o Outcome
+	o := Outcome{Changes: make([]Change, 0, len(d.touched))}
 	for _, flid := range d.touched {
 		c := compare(d.base.Flight(flid), d.now.Flight(flid))
 		if c.Op == "" && !c.silent() {

@@ -7,6 +7,7 @@ package refdata
 import (
 	"encoding/json"
 	"slices"
+	"time"
 
 	"msgexchange/jobs/message"
 	"msgexchange/jobs/sis"
@@ -39,6 +40,8 @@ type Batch struct {
 	Source  Source
 	// From is the message that says it; zero when none does. A record is never overwritten by an older message.
 	From message.Position
+	// At is when it was said, which is how old the list is from then on; zero means just now.
+	At time.Time
 }
 
 // Of is what a message about reference data says.
@@ -52,6 +55,14 @@ func Of(m sis.Message, from message.Position) Batch {
 		}
 	}
 	return b
+}
+
+// SaidAt is the age of what the batch says, when it is applied at now: a mailbox whose clock is ahead says nothing in the future.
+func (b Batch) SaidAt(now time.Time) time.Time {
+	if b.At.IsZero() || b.At.After(now) {
+		return now
+	}
+	return b.At
 }
 
 // Stale says that a batch came too late: floor is the newest message that stated the whole list or dropped from it, and what

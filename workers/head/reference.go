@@ -53,6 +53,7 @@ func assignsStand(m sis.Message) bool {
 // airbridges is the last of its batch.
 func (g *judge) refer(in input, j *judged) {
 	b := refdata.Of(in.msg, in.row.Pos)
+	b.At = in.row.ReceivedAt
 	j.batch = &b
 	g.held = refdata.MovesBridges(b.RType)
 }

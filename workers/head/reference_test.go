@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
@@ -115,6 +116,22 @@ func TestReferenceReadersSeeTheOldList(t *testing.T) {
 	r.step()
 	r.onWake = nil
 	require.Equal(t, []string{`B2 ["2"] by 2`}, r.bridges())
+}
+
+// A list is as old as its row says: one that lay in the mailbox over an outage is not fresh when it is applied (design §9).
+func TestReferenceIsAsOldAsItsRow(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	age := "SELECT extract(epoch FROM $1 - refreshed_at)::bigint || ' ' || (SELECT count(*) FROM ref_master m WHERE m.refreshed_at = s.refreshed_at) FROM ref_set s WHERE rtype = 'ABDG'"
+	r.put(bridgeList(1, "DNLD", "B1 1"))
+	r.clock = r.clock.Add(30 * time.Hour)
+	r.finish()
+	require.Equal(t, "108000 1", r.one(age, r.clock))
+	r.clock = r.clock.Add(-31 * time.Hour)
+	r.put(bridgeList(2, "DNLD", "B1 1", "B2 2"))
+	r.exec("UPDATE proc_state SET received_at = $1 WHERE msg_id = 2", r.clock.Add(time.Hour))
+	r.finish()
+	require.Equal(t, "0 2", r.one(age, r.clock), "a mailbox whose clock is ahead says nothing in the future")
 }
 
 // A message that comes late changes only what an older one set: it takes back no whole list and no removal.
