@@ -22,6 +22,9 @@ func (p *Producer) Check(ctx context.Context) error {
 		if err := p.prepare(l); err != nil {
 			return struct{}{}, err
 		}
+		if err := p.checkIdentity(l); err != nil {
+			return struct{}{}, err
+		}
 		return struct{}{}, p.checkLeaders(l)
 	})
 	return outage("check kafka", err)
@@ -49,11 +52,6 @@ func (p *Producer) prepare(l *link) error {
 	if err := l.checkVersions(p.topic); err != nil {
 		return err
 	}
-	if !l.able.Load() { // once a connection: each asking uses up an id
-		if _, err := l.enlist(p.topic); err != nil {
-			return err
-		}
-	}
 	err := l.client.RefreshMetadata(p.topic)
 	if errors.Is(err, sarama.ErrUnknownTopicOrPartition) && p.cfg.CreateTopics {
 		err = p.create(l)
@@ -65,6 +63,16 @@ func (p *Producer) prepare(l *link) error {
 		return fmt.Errorf("topic %s: %w", p.topic, err)
 	}
 	return nil
+}
+
+// checkIdentity asks for a producer identity once a connection, for each asking uses one up. It is no condition for sending:
+// whoever has one goes on while brokers have none to give.
+func (p *Producer) checkIdentity(l *link) error {
+	if l.able.Load() {
+		return nil
+	}
+	_, err := l.enlist(p.topic)
+	return err
 }
 
 func (p *Producer) checkLeaders(l *link) error {

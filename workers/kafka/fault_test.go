@@ -190,6 +190,11 @@ func TestK20_FrozenBroker(t *testing.T) { // not parallel: it counts goroutines
 		results := p.Send(t.Context(), events(51, 50))
 		require.Less(t, time.Since(start), cfg.SendTimeout+time.Second)
 		require.Equal(t, fault.Outage, fault.Of(results[0].Err))
+		ctx, cancel := context.WithTimeout(t.Context(), cfg.SendTimeout)
+		require.Equal(t, fault.Outage, fault.Of(p.Check(ctx)))
+		_, err := p.Tail(ctx, 10)
+		require.Equal(t, fault.Outage, fault.Of(err))
+		cancel()
 		if i == 1 {
 			before = goroutines()
 		}

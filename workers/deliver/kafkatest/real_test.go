@@ -83,12 +83,18 @@ func benchOf(t *testing.T, brokers []string, topic string) kafkatest.Bench {
 	cfg := kafka.Defaults()
 	cfg.Brokers, cfg.CreateTopics = brokers, true
 	p := producer(t, cfg, topic)
-	require.NoError(t, p.Check(t.Context()))
+	ready(t, p)
 	return kafkatest.Bench{
 		Kafka: p, Check: p.Check, TooLarge: tooLarge(),
 		Another: func(t *testing.T) deliver.Kafka { t.Helper(); return producer(t, cfg, topic) },
 		Records: func(t *testing.T) map[int32][]outbox.Record { t.Helper(); return consume(t, brokers, topic) },
 	}
+}
+
+// ready waits for brokers that were just started.
+func ready(t *testing.T, p *kafka.Producer) {
+	t.Helper()
+	require.Eventually(t, func() bool { return p.Check(t.Context()) == nil }, time.Minute, 100*time.Millisecond)
 }
 
 // guess asks a broker for its versions.
@@ -118,7 +124,7 @@ func secured(t *testing.T, s *server) {
 			cfg.SASL = kafka.SASL{Mechanism: mechanism, User: saslUser, Password: saslPassword}
 			topic := newTopic()
 			p := producer(t, cfg, topic)
-			require.NoError(t, p.Check(t.Context()))
+			ready(t, p)
 			kafkatest.Deliver(t, p, new(kafkatest.Chair).Seat(), kafkatest.Records(1, 100))
 			cfg.SASL.Password = "wrong"
 			require.Error(t, producer(t, cfg, topic).Check(t.Context()))

@@ -59,15 +59,7 @@ func madeAnew(t *testing.T, brokers []string) {
 		require.NotContains(t, []outbox.Fate{outbox.Refused, outbox.TooLarge}, r.Fate)
 	}
 	require.Eventually(t, func() bool { return b.Check(t.Context()) == nil }, time.Minute, 100*time.Millisecond)
-	there, err := b.Kafka.Tail(t.Context(), 100)
-	require.NoError(t, err)
-	var rest []outbox.Record
-	for _, rec := range kafkatest.Records(301, 100) {
-		if _, ok := there[rec.EventID]; !ok {
-			rest = append(rest, rec)
-		}
-	}
-	kafkatest.Deliver(t, b.Kafka, seat, rest)
+	kafkatest.Resume(t, b.Kafka, seat, kafkatest.Records(301, 100))
 	require.Zero(t, kafkatest.RequireFirstAppearances(t, b, 100))
 }
 
@@ -78,7 +70,7 @@ func readers(t *testing.T, s *server, jars string) {
 	seat := new(kafkatest.Chair).Seat()
 	for target, topic := range map[outbox.Target]string{outbox.Msg: "msg", outbox.Schd: "schd"} {
 		p := producer(t, cfg, topic)
-		require.NoError(t, p.Check(t.Context()))
+		ready(t, p)
 		kafkatest.Deliver(t, p, seat, []outbox.Record{event(target, 1, 15, 1), event(target, 3, 15, 2), event(target, 5, 16, 1)})
 	}
 	require.Equal(t, "compact", cleanupPolicy(t, s, "schd"))
