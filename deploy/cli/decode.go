@@ -48,7 +48,10 @@ func (d decode) Run(p *Process) error {
 			message, err = sis.Decode(text, options)
 		}
 		refused = refused || err != nil
-		fmt.Fprintf(p.Stdout, "%s\n", sis.RenderDecoded(message, err, zone))
+		if err := sis.WriteDecoded(p.Stdout, message, err, zone); err != nil {
+			return err
+		}
+		fmt.Fprintln(p.Stdout)
 	}
 	if refused {
 		return &exitError{code: exitFailed}

@@ -210,3 +210,65 @@ func TestK27_TwoLegsStayTwo(t *testing.T) {
 	require.False(t, w.Flight(7).Live())
 	require.True(t, w.Flight(8).Live())
 }
+
+// watched is flights that count how much of them is looked at: flights asked for by number, and children given out.
+type watched struct {
+	*flight.Set
+	looks int
+}
+
+func (w *watched) Flight(flid int64) *flight.Flight {
+	w.looks++
+	return w.Set.Flight(flid)
+}
+
+func (w *watched) Children(maid int64) []*flight.Flight {
+	children := w.Set.Children(maid)
+	w.looks += len(children)
+	return children
+}
+
+// One message may name tens of thousands of children of one master, or hang as many onto the end of a long chain: what it
+// looks at must grow with it, not with its square (K23: 55,000 children in ten megabytes took longer than minutes).
+func TestManyChildrenCostOneLookEach(t *testing.T) {
+	t.Parallel()
+	const flights, looksEach = 1000, 12
+	chain := func(i int64) int64 { return i - 1 }
+	star := func(i int64) int64 { return min(i-1, 1) }
+	for name, c := range map[string]struct {
+		master  func(i int64) int64 // before the message
+		message func(w *world) sis.Message
+	}{
+		"children of one master change their numbers": {star, func(w *world) sis.Message {
+			var all []sis.Record
+			for i := int64(2); i <= flights; i++ {
+				all = append(all, w.fltr(t, i, "CA9", "18 11:40", nil))
+			}
+			return w.message("SCHD-DNLD", all...)
+		}},
+		"children of the end of a chain": {chain, func(w *world) sis.Message {
+			var all []sis.Record
+			for i := int64(flights + 1); i <= 2*flights; i++ {
+				all = append(all, w.fltr(t, i, "CA9", "18 11:40", sis.Fields{"maid": number(flights)}))
+			}
+			return w.message("SCHD-DNLD", all...)
+		}},
+		"the master of all goes":       {star, func(w *world) sis.Message { return w.message("FLOP-FDEL", fdel(1)) }},
+		"the master of the chain goes": {chain, func(w *world) sis.Message { return w.message("FLOP-FDEL", fdel(1)) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t)
+			var all []sis.Record
+			for i := int64(1); i <= flights; i++ {
+				all = append(all, w.fltr(t, i, "CA1", "18 11:40", sis.Fields{"maid": number(c.master(i))}))
+			}
+			w.must(t, 1, "SCHD-DNLD", all...)
+			view := &watched{Set: w.Set}
+			o, err := flight.Decide(view, c.message(w), pos(2), at(2), w.opt)
+			require.NoError(t, err)
+			require.GreaterOrEqual(t, len(o.Changes), flights)
+			require.Less(t, view.looks, looksEach*2*flights)
+		})
+	}
+}

@@ -201,13 +201,21 @@ func (d *decision) orphan(child *Flight, by message.Position) {
 	d.now.top.Put(e.f)
 }
 
-// relink brings MAFL of every flight up to date that may have lost or won a child (dictionary 8).
+// relink brings MAFL of every flight up to date that may have lost or won a child (dictionary 8), each once: one message may
+// link 50,000 children to one master.
 func (d *decision) relink() {
+	counted := map[int64]bool{}
+	count := func(flid int64) {
+		if !counted[flid] {
+			counted[flid] = true
+			d.countChildren(flid)
+		}
+	}
 	for _, flid := range slices.Clone(d.touched) {
-		d.countChildren(flid)
-		d.countChildren(d.now.Flight(flid).Master())
+		count(flid)
+		count(d.now.Flight(flid).Master())
 		if before := d.base.Flight(flid); before != nil {
-			d.countChildren(before.Master())
+			count(before.Master())
 		}
 	}
 }
@@ -233,21 +241,33 @@ func (c Change) linked() bool {
 	return is && (!c.Before.Live() || c.Before.Master() != c.After.Master())
 }
 
-// looped says that a flight's masters lead back to it.
-func (d *decision) looped(f *Flight) bool {
-	seen := map[int64]bool{}
-	for m := d.now.Flight(f.Master()); m.Live() && !seen[m.FLID]; m = d.now.Flight(m.Master()) {
-		if m.FLID == f.FLID {
-			return true
+// looped says that the masters of f, a child, lead back to it. What was learned about the flights on the way is kept in known,
+// so that a chain of many children is walked once.
+func (d *decision) looped(f *Flight, known map[int64]bool) bool {
+	var way []int64
+	m := f
+	for m.Live() {
+		if _, met := known[m.FLID]; met {
+			break
 		}
-		seen[m.FLID] = true
+		known[m.FLID] = false
+		way = append(way, m.FLID)
+		m = d.now.Flight(m.Master())
 	}
-	return false
+	if m.Live() { // met before: on this way, which makes a loop of its end, or on an earlier one
+		if i := slices.Index(way, m.FLID); i >= 0 {
+			for _, flid := range way[i:] {
+				known[flid] = true
+			}
+		}
+	}
+	return known[f.FLID]
 }
 
 // outcome compares what is with what was: the versions step, and who is announced through whom is settled.
 func (d *decision) outcome(records []sis.Record) Outcome {
 	o := Outcome{Changes: make([]Change, 0, len(d.touched))}
+	known := map[int64]bool{}
 	for _, flid := range d.touched {
 		c := compare(d.base.Flight(flid), d.now.Flight(flid))
 		if c.Op == "" && !c.silent() {
@@ -257,7 +277,7 @@ func (d *decision) outcome(records []sis.Record) Outcome {
 			f.Version, f.LastMessage, f.UpdatedAt = f.Version+1, d.pos, d.at
 			f.Published = f.Live() && f.Master() == 0
 		}
-		if c.linked() && d.looped(c.After) {
+		if c.linked() && d.looped(c.After, known) {
 			o.Loops = append(o.Loops, c.After.FLID)
 		}
 		o.Changes = append(o.Changes, c)

@@ -373,7 +373,7 @@ func scheduleSteps() []step {
 			`{"psdt":[{"psno":1,"psst":"203","tipt":{"trtm":"@1125"}}],"abdg":"B1"}`,
 		},
 		{"what the dictionary does not know", `<FLTR>BASE<NEWS KIND="1">x</NEWS><MORE>y</MORE></FLTR>`, `{"ext":{"news":{"kind":"1","text":"x"},"more":"y"}}`},
-		{"and no more", `<FLTR>BASE<NEWS/></FLTR>`, `{"ext":{"news":null}}`},
+		{"and no more, for an empty attribute is none", `<FLTR>BASE<NEWS KIND=""/></FLTR>`, `{"ext":{"news":null}}`},
 		{
 			"empty clears", `<FLTR>BASE<STND></STND><MAXP/><LBWT/><ESTT/><FDIV/><ROUT/><DELY/><VIPF/><PORT/><PSDT/></FLTR>`,
 			`{"stnd":null,"maxp":null,"lbwt":null,"estt":null,"fdiv":null,"rout":null,"dely":null,"vipf":null,"port":null,"psdt":null,"abdg":null}`,

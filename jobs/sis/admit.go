@@ -8,13 +8,14 @@ import (
 	"msgexchange/jobs/fault"
 )
 
-// Limits of a message (dictionary 4 #1). The last three are ours: they bound memory whatever is sent, far above any message seen.
+// Limits of a message (dictionary 4 #1). The last four are ours: they bound memory whatever is sent, far above any message seen.
 const (
-	MaxBytes    = 10 << 20 // of the text as UTF-8
-	maxDepth    = 100      // levels of elements
-	maxTagBytes = 1 << 20  // of one start tag
-	maxElements = 100_000  // in one record
-	maxParts    = 150_000  // records and list entries in one message
+	MaxBytes    = 10 << 20  // of the text as UTF-8
+	maxDepth    = 100       // levels of elements
+	maxTagBytes = 1 << 20   // of one start tag
+	maxElements = 100_000   // in one record
+	maxParts    = 150_000   // records and list entries in one message
+	maxUnknown  = 1_000_000 // unknown elements of the records of one message
 )
 
 const op = "decode"

@@ -9,16 +9,17 @@ import (
 
 // decoder reads the body of one message.
 type decoder struct {
-	scanner *scanner
-	zone    *time.Location
-	ignore  IgnoreRules
-	message Message // Meta.TYPE is empty until META was read
-	grove   grove
-	bodies  int
-	records []Record
-	flids   map[int64]struct{} // of a package
-	parts   int                // records and entries so far
-	broken  error              // the first broken content rule; nothing is read in earnest after it
+	scanner   *scanner
+	zone      *time.Location
+	ignore    IgnoreRules
+	message   Message // Meta.TYPE is empty until META was read
+	grove     grove
+	bodies    int
+	records   []Record
+	flids     map[int64]struct{} // of a package
+	parts     int                // records and entries so far
+	strangers int                // unknown elements of records so far
+	broken    error              // the first broken content rule; nothing is read in earnest after it
 
 	reference referenceReader
 }

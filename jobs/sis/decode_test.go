@@ -63,6 +63,8 @@ func TestDispatch(t *testing.T) {
 		{1, "U+FFFE", msg(goodMeta + goodBody + "\uFFFE"), fault.Malformed, false},
 		{1, "not UTF-8", msg(goodMeta + goodBody + "\xd0\xd0"), fault.Malformed, false},
 		{1, "surrogate half by number", msg(goodMeta + `<FLOP><FLID>15</FLID><STND>&#xD800;</STND></FLOP>`), fault.Malformed, false},
+		{1, "surrogate half by number beside U+FFFD", msg(goodMeta + `<FLOP><FLID>15</FLID><STND>�&#56320;</STND></FLOP>`), fault.Malformed, false},
+		{1, "surrogate half in an attribute", msg(goodMeta + `<FLOP><FLID>15</FLID><STND a="�&#x00DFFF;">1</STND></FLOP>`), fault.Malformed, false},
 		{1, "NUL by number", msg(goodMeta + `<FLOP><FLID>15</FLID><STND>&#0;</STND></FLOP>`), fault.Malformed, false},
 		{1, "plain text", "hello", fault.Malformed, false},
 		{1, "JSON", `{"MSG":1}`, fault.Malformed, false},
@@ -142,6 +144,7 @@ func TestDispatch(t *testing.T) {
 		{12, "schedule without flights", msg(meta("SCHD-DNLD") + "<SCHD><RECS>0</RECS></SCHD>"), "", true},
 		{12, "answer, open or not", msg(meta("SCHD-RESP") + "<SCHD/>"), "", true},
 		{12, "list", msg(meta("STTS-DEL") + "<STTS><STTC>A</STTC></STTS>"), "", true},
+		{12, "what would be a surrogate half, in CDATA and in a comment", msg(goodMeta + `<FLOP><FLID>15</FLID><STND><!--&#xD800;--><![CDATA[&#xD800;]]>&#xD7FF;</STND></FLOP>`), "", true},
 		{12, "kind in lower case", msg(meta("flop-stnd") + goodBody), "", true},
 	} {
 		t.Run(fmt.Sprintf("#%d %s", c.row, c.name), func(t *testing.T) {

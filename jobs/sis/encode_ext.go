@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// ext writes unknown elements back as elements: what was an attribute becomes one again, what was a child may become an
+// ext writes unknown elements back as elements: what was an attribute becomes one again, what was a filled child may become an
 // attribute, which reads the same. The names stay in lower case, so that none is taken for one the catalogue knows.
 func (e *encoder) ext(all map[string]json.RawMessage) {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -35,10 +35,12 @@ func (e *encoder) unknown(elem string, raw json.RawMessage) {
 
 func (e *encoder) object(elem string, parts map[string]json.RawMessage) {
 	names := slices.Sorted(maps.Keys(parts))
-	isText := func(name string) bool { return bytes.HasPrefix(parts[name], []byte{'"'}) }
+	filled := func(name string) bool { // an empty attribute, and empty text, would be none
+		return bytes.HasPrefix(parts[name], []byte{'"'}) && plainText(parts[name]) != ""
+	}
 	e.buf = append(append(e.buf, '<'), elem...)
 	for _, name := range names {
-		if name != textMember && isText(name) {
+		if name != textMember && filled(name) {
 			e.buf = append(append(append(e.buf, ' '), name...), `="`...)
 			e.escape([]byte(plainText(parts[name])))
 			e.buf = append(e.buf, '"')
@@ -47,10 +49,10 @@ func (e *encoder) object(elem string, parts map[string]json.RawMessage) {
 	e.buf = append(e.buf, '>')
 	for _, name := range names {
 		switch {
-		case name == textMember && isText(name):
-			e.escape([]byte(plainText(parts[name])))
-		case !isText(name):
+		case !filled(name):
 			e.unknown(name, parts[name])
+		case name == textMember:
+			e.escape([]byte(plainText(parts[name])))
 		}
 	}
 	e.close(elem)

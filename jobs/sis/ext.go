@@ -7,51 +7,37 @@ import (
 	"strings"
 )
 
-// members are the parts of a JSON object under construction, by lower-case name; what stands more than once becomes an array.
-type members map[string]*bunch
+// members are the parts of a JSON object under construction, by lower-case name. What stands more than once is an array, open
+// until close: no other value begins with a bracket.
+type members map[string]json.RawMessage
 
 // textMember is where an unknown element with attributes or children has its own text (contract §8.2).
 const textMember = "text"
 
-type bunch struct {
-	count int
-	json  []byte // the values, joined by commas
-}
-
 func (m members) add(name string, value []byte) {
 	name = strings.ToLower(name)
-	b := m[name]
-	if b == nil {
-		b = &bunch{}
-		m[name] = b
+	switch before := m[name]; {
+	case before == nil:
+		m[name] = value
+	case before[0] == '[':
+		m[name] = append(append(before, ','), value...)
+	default:
+		m[name] = append(append(append([]byte{'['}, before...), ','), value...)
 	}
-	if b.count++; b.count > 1 {
-		b.json = append(b.json, ',')
-	}
-	b.json = append(b.json, value...)
 }
 
-func (b *bunch) appendTo(dst []byte) []byte {
-	if b.count == 1 {
-		return append(dst, b.json...)
+// close ends the arrays.
+func (m members) close() {
+	for name, value := range m {
+		if value[0] == '[' {
+			m[name] = append(value, ']')
+		}
 	}
-	return append(append(append(dst, '['), b.json...), ']')
-}
-
-// values gives each member by itself; nil when there are none.
-func (m members) values() map[string]json.RawMessage {
-	if len(m) == 0 {
-		return nil
-	}
-	out := make(map[string]json.RawMessage, len(m))
-	for name, b := range m {
-		out[name] = b.appendTo(nil)
-	}
-	return out
 }
 
 // object gives all of them in one, the text last.
 func (m members) object() []byte {
+	m.close()
 	names := slices.Sorted(maps.Keys(m))
 	if i := slices.Index(names, textMember); i >= 0 {
 		names = append(slices.Delete(names, i, i+1), textMember)
@@ -61,27 +47,36 @@ func (m members) object() []byte {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = append(appendQuoted(out, name), ':')
-		out = m[name].appendTo(out)
+		out = append(append(appendQuoted(out, name), ':'), m[name]...)
 	}
 	return append(out, '}')
 }
 
-// json is an unknown element: its text, or an object of attributes, children and text.
+// json is an unknown element: its text, or an object of attributes, children and text. An empty attribute is none, so that an
+// element with nothing else is as empty as one without it (dictionary 3, rule 2).
 func (n *node) json() []byte {
-	text := appendQuoted(nil, n.text)
 	if len(n.attrs) == 0 && len(n.kids) == 0 {
-		return text
+		return quotedText(n.text)
 	}
 	m := members{}
 	for _, a := range n.attrs {
-		m.add(qualified(a.Name), appendQuoted(nil, clean([]byte(a.Value))))
+		if value := clean([]byte(a.Value)); value != "" {
+			m.add(qualified(a.Name), appendQuoted(nil, value))
+		}
 	}
 	for _, k := range n.kids {
 		m.add(k.name, k.json())
 	}
+	if len(m) == 0 {
+		return quotedText(n.text)
+	}
 	if n.text != "" {
-		m.add(textMember, text)
+		m.add(textMember, quotedText(n.text))
 	}
 	return m.object()
+}
+
+// quotedText is text as JSON, in no more memory than it needs: there may be a million.
+func quotedText(text string) []byte {
+	return slices.Clip(appendQuoted(make([]byte, 0, len(text)+len(`""`)), text))
 }

@@ -62,7 +62,7 @@ func FuzzDecode(f *testing.F) {
 		f.Add(text)
 	}
 	for _, seed := range []string{
-		msg(goodMeta + goodBody), fltr(`<PSDT PSNO="1"><PSST>208</PSST></PSDT><NEW A="1">x<B/></NEW>`), msg(meta("LDM-NONE")),
+		msg(goodMeta + goodBody), fltr(`<PSDT PSNO="1"><PSST>208</PSST></PSDT><NEW A="1" C="">x<B/></NEW><MORE A=""/><MUCH A="1"><TEXT/></MUCH>`), msg(meta("LDM-NONE")),
 		msg(meta("FLOP-DELY") + `<FLOP><FLID>1</FLID><DELY CODE="A" DURA="9999">x</DELY><DELY/></FLOP>`), schd("<RECS>0</RECS>"),
 		msg(meta("FLOP-PORT") + `<FLOP><FLID>1</FLID><PORT><POID>O</POID></PORT></FLOP>`), "<MSG>&#xD800;</MSG>", "<![CDATA[]]>", "<!DOCTYPE x>",
 		"<?xml version='1.0' encoding='GBK'?>" + msg(goodMeta+goodBody) + "</MSG>", list("ABDG-DEL", "<ABDG><ABCD>1</ABCD></ABDG><ABDG/>"),

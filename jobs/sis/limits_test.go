@@ -1,7 +1,9 @@
 package sis_test
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"runtime"
 	"strings"
 	"testing"
@@ -25,11 +27,11 @@ func worst() map[string]func() string {
 	flight := schedule + "<FLTR>" + flightCore
 	const flightEnd = "</FLTR></SCHD></MSG>"
 	texts := map[string]func() string{
-		"whole records": func() string {
-			return count(schedule, func(i int) string {
-				return "<FLTR>" + strings.Replace(flightCore, ">15<", fmt.Sprintf(">%d<", i), 1) + "</FLTR>"
-			}, "</SCHD></MSG>")
-		},
+		"whole records":               func() string { return records("") },
+		"records with all there is":   func() string { return records(everything()) },
+		"unknown elements of records": func() string { return records("<a/><a/>" + strangers(24)) },
+		"too many of them":            func() string { return records(strangers(600)) },
+		"filled unknown elements":     func() string { return records(`<NEWA B="1"><C>2</C></NEWA><NEWB>x</NEWB>`) },
 		"entries": func() string {
 			return count(flight, func(i int) string { return fmt.Sprintf(`<DELY CODE="%x">x</DELY>`, i) }, flightEnd)
 		},
@@ -79,17 +81,66 @@ func count(before string, part func(i int) string, after string) string {
 	}
 }
 
+// records is a schedule of flights that all have more besides what a flight must have.
+func records(more string) string {
+	return count("<MSG>"+meta("SCHD-DNLD")+"<SCHD>", func(i int) string {
+		return "<FLTR>" + strings.Replace(flightCore, ">15<", fmt.Sprintf(">%d<", i+1), 1) + more + "</FLTR>"
+	}, "</SCHD></MSG>")
+}
+
+// everything is every element that a flight need not have, empty.
+func everything() string {
+	all := ""
+	for _, f := range sis.ScalarSpecs() {
+		if elem := "<" + f.Elem + "/>"; !f.Mandatory && !strings.Contains(all, elem) {
+			all += elem
+		}
+	}
+	for _, l := range sis.ListSpecs() {
+		all += "<" + l.Elem + "/>"
+	}
+	return all
+}
+
+// strangers are n elements of different names that nobody knows.
+func strangers(n int) string {
+	all := ""
+	for i := range n {
+		all += fmt.Sprintf("<%c%c/>", 'a'+i/26, 'a'+i%26)
+	}
+	return all
+}
+
 // TestWorstTexts: ten megabytes of what fills memory best take no more than 200 MB, garbage included (K23). How long they
 // take is printed here, and measured for all of them by BenchmarkWorst: on a machine of its own none takes two seconds.
 func TestWorstTexts(t *testing.T) {
 	const maxHeap = 200 << 20
 	texts := worst()
-	for _, name := range []string{
-		"whole records", "entries", "records", "reference records", "reference entries", "elements of a record", "unknown elements of a FLOP",
-		"an unknown element", "attributes of one element", "attributes of many elements", "one text", "references", "open elements", "open brackets",
+	for _, c := range []struct {
+		name  string
+		class fault.Class // that it is read, or how far: a text refused at once would prove nothing
+	}{
+		{"whole records", ""},
+		{"records with all there is", ""},
+		{"unknown elements of records", ""},
+		{"too many of them", fault.Protocol},
+		{"filled unknown elements", ""},
+		{"entries", fault.Protocol},
+		{"records", fault.Protocol},
+		{"reference records", fault.Protocol},
+		{"reference entries", fault.Protocol},
+		{"elements of a record", fault.Protocol},
+		{"unknown elements of a FLOP", fault.Protocol},
+		{"an unknown element", ""},
+		{"attributes of one element", fault.Malformed},
+		{"attributes of many elements", ""},
+		{"one text", ""},
+		{"references", ""},
+		{"open elements", fault.Malformed},
+		{"open brackets", fault.Malformed},
 	} {
-		t.Run(name, func(t *testing.T) {
-			raw := []byte(texts[name]())
+		t.Run(c.name, func(t *testing.T) {
+			raw := []byte(texts[c.name]())
 			require.LessOrEqual(t, len(raw), sis.MaxBytes)
 			peak := watchHeap()
 			start := time.Now()
@@ -98,6 +149,7 @@ func TestWorstTexts(t *testing.T) {
 			grown := peak()
 			runtime.KeepAlive(m)
 			t.Logf("%v, %d MiB, %v", took.Round(time.Millisecond), grown>>20, fault.Of(err))
+			require.Equal(t, c.class, fault.Of(err))
 			require.Less(t, grown, uint64(maxHeap))
 		})
 	}
@@ -129,6 +181,34 @@ func watchHeap() func() uint64 {
 		return <-out
 	}
 }
+
+// What is decoded of ten megabytes is written in pieces, and is the same as in one.
+func TestWriteInPieces(t *testing.T) {
+	t.Parallel()
+	m, err := sis.Decode([]byte(records("")), sis.Options{})
+	require.NoError(t, err)
+	var written pieces
+	require.NoError(t, sis.WriteDecoded(&written, m, nil, nil))
+	require.Less(t, written.longest, 128<<10)
+	require.True(t, bytes.Equal(sis.RenderDecoded(m, nil, nil), written.Bytes()))
+
+	require.ErrorIs(t, sis.WriteDecoded(broken{}, m, nil, nil), io.ErrClosedPipe)
+}
+
+// pieces keeps what is written and how much came at once at most.
+type pieces struct {
+	bytes.Buffer
+	longest int
+}
+
+func (p *pieces) Write(b []byte) (int, error) {
+	p.longest = max(p.longest, len(b))
+	return p.Buffer.Write(b)
+}
+
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
@@ -163,4 +243,6 @@ func TestTooMuchInside(t *testing.T) {
 	requireFault(t, err, fault.Protocol, "MSG/SCHD/FLTR[1]")
 	_, err = decode(t, msg(goodMeta+strings.Repeat(goodBody, 150_001)))
 	requireFault(t, err, fault.Protocol, "MSG/FLOP[150001]")
+	_, err = decode(t, records(strangers(600)))
+	requireFault(t, err, fault.Protocol, "MSG/SCHD/FLTR[1667]")
 }

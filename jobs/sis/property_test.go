@@ -1,6 +1,7 @@
 package sis_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -256,7 +257,11 @@ func encodesAndDecodes(zone *time.Location) func(*rapid.T) {
 		again, err := sis.Decode(text, sis.Options{Zone: zone})
 		require.NoError(t, err, "%s", text)
 		require.Empty(t, cmp.Diff(said(m), said(again)), "%s", text)
-		require.True(t, json.Valid(sis.RenderDecoded(m, nil, zone)))
+		rendered := sis.RenderDecoded(m, nil, zone)
+		require.True(t, json.Valid(rendered))
+		var written bytes.Buffer
+		require.NoError(t, sis.WriteDecoded(&written, m, nil, zone))
+		require.Equal(t, string(rendered), written.String())
 	}
 }
 

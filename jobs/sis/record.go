@@ -6,18 +6,19 @@ const flidElem = "FLID"
 
 // fltr reads a flight record: filled sets, empty clears, absent says nothing, a list replaces (dictionary 5).
 func (d *decoder) fltr(n *node) (Record, error) {
-	rec, err := d.newRecord(n)
+	scalars, unknown := n.census()
+	rec, err := d.newRecord(n, scalars)
+	if err == nil {
+		err = d.unknown(&rec, n, unknown)
+	}
 	if err != nil {
 		return Record{}, err
 	}
 	doors := false
-	ext := members{}
 	for _, kid := range n.kids {
 		e := wire.byElem[kid.name]
 		switch {
-		case kid.name == flidElem:
 		case e == nil:
-			ext.add(kid.name, kid.json())
 		case e.List != nil:
 			if _, done := rec.Lists[e.List.Name]; !done {
 				err = d.list(&rec, &Payload{Element: e, Empty: Clear}, n.named(e.Name))
@@ -34,8 +35,41 @@ func (d *decoder) fltr(n *node) (Record, error) {
 			return Record{}, err
 		}
 	}
-	rec.Ext = ext.values()
 	return rec, complete(&rec, n)
+}
+
+// census counts the values of a flight record and the elements the catalogue does not know, so that what holds them is made
+// once and not larger than it must be: there may be 70,000 records.
+func (n *node) census() (scalars, unknown int) {
+	for _, kid := range n.kids {
+		switch e := wire.byElem[kid.name]; {
+		case e != nil:
+			scalars += len(e.Fields)
+		case kid.name != flidElem:
+			unknown++
+		}
+	}
+	return min(scalars, len(wire.scalars)), unknown
+}
+
+// unknown keeps what the catalogue does not know.
+func (d *decoder) unknown(rec *Record, n *node, count int) error {
+	if count == 0 {
+		return nil
+	}
+	if d.strangers += count; d.strangers > maxUnknown {
+		return n.broken("", "more than %d unknown elements in the records of a message", maxUnknown)
+	}
+	const few = 64 // of different names; the same one may stand 100,000 times
+	ext := make(members, min(count, few))
+	for _, kid := range n.kids {
+		if wire.byElem[kid.name] == nil && kid.name != flidElem {
+			ext.add(kid.name, kid.json())
+		}
+	}
+	ext.close()
+	rec.Ext = ext
+	return nil
 }
 
 // complete says whether every mandatory value is there and filled.
@@ -54,7 +88,11 @@ func complete(rec *Record, n *node) error {
 
 // flop reads one change to one flight: the payload elements of its kind, and nothing else (dictionary 7).
 func (d *decoder) flop(n *node) (Record, error) {
-	rec, err := d.newRecord(n)
+	scalars := 0
+	for _, p := range d.message.Spec.Payload {
+		scalars += len(p.Fields)
+	}
+	rec, err := d.newRecord(n, scalars)
 	if err != nil {
 		return Record{}, err
 	}
@@ -80,8 +118,8 @@ func (d *decoder) flop(n *node) (Record, error) {
 	return rec, nil
 }
 
-// newRecord reads FLID.
-func (d *decoder) newRecord(n *node) (Record, error) {
+// newRecord reads FLID and makes room for that many single values.
+func (d *decoder) newRecord(n *node, scalars int) (Record, error) {
 	kid, err := n.only(flidElem)
 	if err != nil {
 		return Record{}, err
@@ -96,7 +134,7 @@ func (d *decoder) newRecord(n *node) (Record, error) {
 	if v.Num == 0 {
 		return Record{}, kid.broken("", "0 names no flight")
 	}
-	return Record{FLID: v.Num, Fields: make(Fields, min(len(n.kids), len(wire.scalars)))}, nil
+	return Record{FLID: v.Num, Fields: make(Fields, scalars)}, nil
 }
 
 // absent applies the column Absent.

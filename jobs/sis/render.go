@@ -2,6 +2,7 @@ package sis
 
 import (
 	"encoding/json"
+	"io"
 	"maps"
 	"slices"
 	"strconv"
@@ -25,6 +26,30 @@ const (
 // In a record of a flight a cleared value is null and a cleared list is []; a message about reference data may have remarks
 // beside its records, on what is to be logged. A nil zone is UTC.
 func RenderDecoded(m Message, err error, zone *time.Location) []byte {
+	dst, _ := renderDecoded(m, err, zone, func(soFar []byte) ([]byte, error) { return soFar, nil })
+	return dst
+}
+
+// WriteDecoded writes what RenderDecoded gives to w, piece by piece: of ten megabytes of schedule it is as much again.
+func WriteDecoded(w io.Writer, m Message, err error, zone *time.Location) error {
+	const piece = 64 << 10
+	rest, err := renderDecoded(m, err, zone, func(soFar []byte) ([]byte, error) {
+		if len(soFar) < piece {
+			return soFar, nil
+		}
+		last := len(soFar) - 1 // stays, for what comes next looks at it
+		_, err := w.Write(soFar[:last])
+		soFar[0] = soFar[last]
+		return soFar[:1], err
+	})
+	if err == nil {
+		_, err = w.Write(rest)
+	}
+	return err
+}
+
+// renderDecoded hands what there is so far to between after each record, and goes on with what that gives.
+func renderDecoded(m Message, err error, zone *time.Location, between func([]byte) ([]byte, error)) ([]byte, error) {
 	outcome := outcomeOK
 	switch {
 	case err != nil:
@@ -39,13 +64,15 @@ func RenderDecoded(m Message, err error, zone *time.Location) []byte {
 	}
 	switch outcome {
 	case outcomeOK:
-		dst = appendBody(appendName(dst, "body"), m, zone)
+		if dst, err = appendBody(appendName(dst, "body"), m, zone, between); err != nil {
+			return nil, err
+		}
 	case outcomeIgnored:
 		dst = appendQuoted(appendName(dst, "error"), "ignored:"+m.Ignored)
 	default:
 		dst = appendQuoted(appendName(dst, "error"), fault.Text(err))
 	}
-	return append(dst, '}')
+	return append(dst, '}'), nil
 }
 
 func appendMeta(dst []byte, m message.Meta, zone *time.Location) []byte {
@@ -57,16 +84,20 @@ func appendMeta(dst []byte, m message.Meta, zone *time.Location) []byte {
 	return append(dst, '}')
 }
 
-func appendBody(dst []byte, m Message, zone *time.Location) []byte {
+func appendBody(dst []byte, m Message, zone *time.Location, between func([]byte) ([]byte, error)) (_ []byte, err error) {
 	dst = append(appendName(append(dst, '{'), "records"), '[')
 	for i := range m.Records {
-		dst = appendRecord(separate(dst), &m.Records[i], zone)
+		if dst, err = between(appendRecord(separate(dst), &m.Records[i], zone)); err != nil {
+			return nil, err
+		}
 	}
 	if m.Reference == nil {
-		return append(dst, ']', '}')
+		return append(dst, ']', '}'), nil
 	}
 	for _, r := range m.Reference.Records {
-		dst = m.Reference.Spec.AppendJSON(separate(dst), r)
+		if dst, err = between(m.Reference.Spec.AppendJSON(separate(dst), r)); err != nil {
+			return nil, err
+		}
 	}
 	dst = append(dst, ']')
 	if len(m.Reference.Remarks) > 0 {
@@ -76,7 +107,7 @@ func appendBody(dst []byte, m Message, zone *time.Location) []byte {
 		}
 		dst = append(dst, ']')
 	}
-	return append(dst, '}')
+	return append(dst, '}'), nil
 }
 
 func appendRecord(dst []byte, r *Record, zone *time.Location) []byte {

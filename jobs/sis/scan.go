@@ -5,7 +5,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
-	"slices"
+	"strconv"
 	"strings"
 
 	"msgexchange/jobs/fault"
@@ -49,7 +49,7 @@ func (s *scanner) next() (xml.Token, error) {
 			}
 			return token, s.closed(t)
 		case xml.CharData:
-			if s.replaced(t) {
+			if s.halved() {
 				return nil, s.malformed("a reference to a character XML forbids")
 			}
 			if len(s.open) > 0 {
@@ -90,7 +90,7 @@ func (s *scanner) opened(t xml.StartElement) error {
 		return s.malformed("an attribute stands twice")
 	case joined(s.raw()):
 		return s.malformed("no white space between two attributes")
-	case slices.ContainsFunc(t.Attr, func(a xml.Attr) bool { return s.replaced([]byte(a.Value)) }):
+	case s.halved():
 		return s.malformed("a reference to a character XML forbids")
 	}
 	return nil
@@ -222,9 +222,26 @@ func joined(tag []byte) bool {
 	return false
 }
 
-// replaced says that s holds U+FFFD that the text did not: encoding/xml makes it of a reference to half a surrogate pair.
-func (s *scanner) replaced(value []byte) bool {
-	return s.refs && bytes.ContainsRune(value, '\uFFFD') && !bytes.ContainsRune(s.raw(), '\uFFFD')
+// The halves of surrogate pairs, which are no characters.
+const firstSurrogate, lastSurrogate = 0xD800, 0xDFFF
+
+// halved says that the last token refers by number to half a surrogate pair, of which encoding/xml makes U+FFFD. In a CDATA
+// section a reference is only text.
+func (s *scanner) halved() bool {
+	if !s.refs || bytes.HasPrefix(s.raw(), []byte("<![CDATA[")) {
+		return false
+	}
+	for _, ref := range bytes.Split(s.raw(), []byte("&#"))[1:] {
+		number, _, _ := bytes.Cut(ref, []byte{';'})
+		base := 10
+		if hex, found := bytes.CutPrefix(number, []byte{'x'}); found {
+			number, base = hex, 16
+		}
+		if n, err := strconv.ParseUint(string(number), base, 32); err == nil && n >= firstSurrogate && n <= lastSurrogate {
+			return true
+		}
+	}
+	return false
 }
 
 // feed hands the text to encoding/xml and stops inside a start tag that is too long, whose attributes would fill memory.
