@@ -3,12 +3,14 @@
 GOLANGCI_LINT_VERSION := v2.15.0
 SQLC_VERSION          := v1.31.1
 KUSTOMIZE_VERSION     := v5.8.1
+GOVULNCHECK_VERSION   := v1.9.0
 KAFKA_VERSIONS        ?= 2.8.2 3.9.1 4.3.1
 
 GO            ?= go
 GOLANGCI_LINT ?= $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
 KUSTOMIZE     ?= $(GO) run sigs.k8s.io/kustomize/kustomize/v5@$(KUSTOMIZE_VERSION)
 SQLC          ?= $(GO) run github.com/sqlc-dev/sqlc/cmd/sqlc@$(SQLC_VERSION)
+GOVULNCHECK   ?= $(GO) run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION)
 
 VERSION  := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 COMMIT   := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
@@ -95,6 +97,11 @@ manifests: ## build the Kubernetes manifests of every overlay into bin/manifests
 	for overlay in deploy/k8s/overlays/*/; do \
 		$(KUSTOMIZE) build $$overlay > bin/manifests/$$(basename $$overlay).yaml || exit 1; \
 	done
+
+# Needs the network: the database of known holes is not here. Not part of test or CI.
+.PHONY: vuln
+vuln: ## look for known holes in what the binary uses; needs the network
+	$(GOVULNCHECK) .
 
 .PHONY: fmt
 fmt: ## format

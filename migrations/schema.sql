@@ -442,6 +442,7 @@ CREATE TABLE public.proc_state (
     backfill_abandoned_reason text,
     replay_count integer DEFAULT 0 NOT NULL,
     identity_reuse text,
+    failures jsonb,
     CONSTRAINT proc_state_error_class_check CHECK ((error_class = ANY (ARRAY['MALFORMED'::text, 'PROTOCOL'::text, 'CODEC_ERROR'::text, 'UNSUPPORTED'::text, 'INFRA'::text, 'EXHAUSTED'::text]))),
     CONSTRAINT proc_state_finished_check CHECK (((state = ANY (ARRAY['SUCCEEDED'::text, 'SKIPPED'::text, 'DEAD'::text])) = (finished_at IS NOT NULL))),
     CONSTRAINT proc_state_identity_reuse_check CHECK ((identity_reuse = ANY (ARRAY['duplicate'::text, 'content'::text, 'processed'::text, 'wrapped'::text]))),
@@ -482,7 +483,8 @@ CREATE TABLE public.proc_state_hst (
     backfill_abandoned_reason text,
     replay_count integer DEFAULT 0 NOT NULL,
     archived_at timestamp with time zone NOT NULL,
-    identity_reuse text
+    identity_reuse text,
+    failures jsonb
 );
 
 CREATE TABLE public.ref_batch (
@@ -718,6 +720,8 @@ CREATE INDEX msg_event_flid_idx ON public.msg_event USING btree (flid, event_id)
 
 CREATE INDEX msg_event_hst_created_at_idx ON public.msg_event_hst USING btree (created_at, event_id);
 
+CREATE INDEX msg_event_hst_dead_idx ON public.msg_event_hst USING btree (created_at, event_id) WHERE (state = 'DEAD'::text);
+
 CREATE INDEX msg_event_hst_flid_idx ON public.msg_event_hst USING btree (flid, event_id);
 
 CREATE INDEX msg_event_hst_msg_id_idx ON public.msg_event_hst USING btree (generation, msg_id);
@@ -730,6 +734,10 @@ CREATE INDEX msg_identity_bound_at_idx ON public.msg_identity USING btree (bound
 
 CREATE INDEX msg_raw_created_at_idx ON public.msg_raw USING btree (created_at);
 
+CREATE INDEX ops_audit_action_idx ON public.ops_audit USING btree (action, at, id);
+
+CREATE INDEX ops_audit_actor_idx ON public.ops_audit USING btree (actor, at, id);
+
 CREATE INDEX ops_audit_at_idx ON public.ops_audit USING btree (at);
 
 CREATE INDEX proc_state_backfill_abandoned_idx ON public.proc_state USING btree (msg_id) WHERE (backfill_abandoned_at IS NOT NULL);
@@ -740,11 +748,29 @@ CREATE INDEX proc_state_dead_idx ON public.proc_state USING btree (msg_id) WHERE
 
 CREATE INDEX proc_state_error_class_idx ON public.proc_state USING btree (error_class, msg_id) WHERE (error_class IS NOT NULL);
 
+CREATE INDEX proc_state_hst_abandoned_idx ON public.proc_state_hst USING btree (msg_id) WHERE (backfill_abandoned_at IS NOT NULL);
+
 CREATE INDEX proc_state_hst_error_class_idx ON public.proc_state_hst USING btree (error_class, generation, msg_id) WHERE (error_class IS NOT NULL);
+
+CREATE INDEX proc_state_hst_identity_reuse_idx ON public.proc_state_hst USING btree (identity_reuse, msg_id) WHERE (identity_reuse IS NOT NULL);
+
+CREATE INDEX proc_state_hst_kind_idx ON public.proc_state_hst USING btree (type, styp) WHERE (type IS NOT NULL);
+
+CREATE INDEX proc_state_hst_last_error_idx ON public.proc_state_hst USING btree (COALESCE(received_at, created_at), msg_id) WHERE (last_error IS NOT NULL);
+
+CREATE INDEX proc_state_hst_late_idx ON public.proc_state_hst USING btree (msg_id) WHERE late;
 
 CREATE INDEX proc_state_hst_received_idx ON public.proc_state_hst USING btree (COALESCE(received_at, created_at), generation, msg_id);
 
 CREATE INDEX proc_state_hst_state_idx ON public.proc_state_hst USING btree (state, generation, msg_id) WHERE (state <> 'SUCCEEDED'::text);
+
+CREATE INDEX proc_state_identity_reuse_idx ON public.proc_state USING btree (identity_reuse, msg_id) WHERE (identity_reuse IS NOT NULL);
+
+CREATE INDEX proc_state_kind_idx ON public.proc_state USING btree (type, styp) WHERE (type IS NOT NULL);
+
+CREATE INDEX proc_state_last_error_idx ON public.proc_state USING btree (COALESCE(received_at, created_at), msg_id) WHERE (last_error IS NOT NULL);
+
+CREATE INDEX proc_state_late_idx ON public.proc_state USING btree (msg_id) WHERE late;
 
 CREATE INDEX proc_state_received_idx ON public.proc_state USING btree (COALESCE(received_at, created_at), msg_id);
 
@@ -759,6 +785,10 @@ CREATE INDEX req_track_expired_idx ON public.req_track USING btree (id) WHERE (s
 CREATE INDEX req_track_kind_id_idx ON public.req_track USING btree (kind, id);
 
 CREATE UNIQUE INDEX req_track_kind_open_key ON public.req_track USING btree (kind) WHERE (state = ANY (ARRAY['REGISTERED'::text, 'SENT'::text, 'WAITING'::text]));
+
+CREATE INDEX req_track_registered_at_idx ON public.req_track USING btree (registered_at, id);
+
+CREATE INDEX req_track_state_idx ON public.req_track USING btree (state, registered_at, id);
 
 CREATE INDEX schd_snap_log_scope_end_idx ON public.schd_snap_log USING btree (scope_end, recv_at);
 

@@ -25,7 +25,7 @@ WITH due AS MATERIALIZED (
 ), events AS (
     INSERT INTO msg_event_hst (event_id, target, msg_id, generation, flid, partition_key, event_type, state_version, kind, sndr, payload,
         state, attempts, next_attempt_at, last_error, refusal, superseded_by, kafka_partition, kafka_offset, received_at, created_at, sent_at, archived_at)
-    SELECT sent.event_id, sent.target, sent.msg_id, sent.generation, sent.flid, sent.partition_key, sent.event_type, sent.state_version, sent.kind, sent.sndr, sent.payload, sent.state, sent.attempts, sent.next_attempt_at, sent.last_error, sent.superseded_by, sent.kafka_partition, sent.kafka_offset, sent.received_at, sent.created_at, sent.sent_at, $3::timestamptz FROM sent
+    SELECT sent.event_id, sent.target, sent.msg_id, sent.generation, sent.flid, sent.partition_key, sent.event_type, sent.state_version, sent.kind, sent.sndr, sent.payload, sent.state, sent.attempts, sent.next_attempt_at, sent.last_error, sent.refusal, sent.superseded_by, sent.kafka_partition, sent.kafka_offset, sent.received_at, sent.created_at, sent.sent_at, $3::timestamptz FROM sent
     RETURNING event_id
 )
 SELECT count(*) AS events FROM events
@@ -65,20 +65,20 @@ WITH due AS MATERIALIZED (
 ), events AS (
     INSERT INTO msg_event_hst (event_id, target, msg_id, generation, flid, partition_key, event_type, state_version, kind, sndr, payload,
         state, attempts, next_attempt_at, last_error, refusal, superseded_by, kafka_partition, kafka_offset, received_at, created_at, sent_at, archived_at)
-    SELECT sent.event_id, sent.target, sent.msg_id, sent.generation, sent.flid, sent.partition_key, sent.event_type, sent.state_version, sent.kind, sent.sndr, sent.payload, sent.state, sent.attempts, sent.next_attempt_at, sent.last_error, sent.superseded_by, sent.kafka_partition, sent.kafka_offset, sent.received_at, sent.created_at, sent.sent_at, $5::timestamptz FROM sent
+    SELECT sent.event_id, sent.target, sent.msg_id, sent.generation, sent.flid, sent.partition_key, sent.event_type, sent.state_version, sent.kind, sent.sndr, sent.payload, sent.state, sent.attempts, sent.next_attempt_at, sent.last_error, sent.refusal, sent.superseded_by, sent.kafka_partition, sent.kafka_offset, sent.received_at, sent.created_at, sent.sent_at, $5::timestamptz FROM sent
     RETURNING event_id
 ), done AS (
     DELETE FROM proc_state p USING due WHERE p.msg_id = due.msg_id
     RETURNING p.msg_id, p.generation, p.state, p.error_class, p.root_error_class, p.last_error, p.skip_reason, p.identity_key, p.identity_reuse,
         p.attempts, p.next_attempt_at, p.processing_started_at, p.received_at, p.created_at, p.updated_at, p.finished_at, p.content_hash,
         p.sndr, p.type, p.styp, p.seqn, p.dttm, p.late, p.backfill_next_at, p.backfill_at, p.backfill_attempts, p.backfill_error,
-        p.backfill_abandoned_at, p.backfill_abandoned_reason, p.replay_count
+        p.backfill_abandoned_at, p.backfill_abandoned_reason, p.replay_count, p.failures
 ), messages AS (
     INSERT INTO proc_state_hst (msg_id, generation, state, error_class, root_error_class, last_error, skip_reason, identity_key, identity_reuse,
         attempts, next_attempt_at, processing_started_at, received_at, created_at, updated_at, finished_at, content_hash,
         sndr, type, styp, seqn, dttm, late, backfill_next_at, backfill_at, backfill_attempts, backfill_error,
-        backfill_abandoned_at, backfill_abandoned_reason, replay_count, archived_at)
-    SELECT done.msg_id, done.generation, done.state, done.error_class, done.root_error_class, done.last_error, done.skip_reason, done.identity_key, done.identity_reuse, done.attempts, done.next_attempt_at, done.processing_started_at, done.received_at, done.created_at, done.updated_at, done.finished_at, done.content_hash, done.sndr, done.type, done.styp, done.seqn, done.dttm, done.late, done.backfill_next_at, done.backfill_at, done.backfill_attempts, done.backfill_error, done.backfill_abandoned_at, done.backfill_abandoned_reason, done.replay_count, $5::timestamptz FROM done
+        backfill_abandoned_at, backfill_abandoned_reason, replay_count, failures, archived_at)
+    SELECT done.msg_id, done.generation, done.state, done.error_class, done.root_error_class, done.last_error, done.skip_reason, done.identity_key, done.identity_reuse, done.attempts, done.next_attempt_at, done.processing_started_at, done.received_at, done.created_at, done.updated_at, done.finished_at, done.content_hash, done.sndr, done.type, done.styp, done.seqn, done.dttm, done.late, done.backfill_next_at, done.backfill_at, done.backfill_attempts, done.backfill_error, done.backfill_abandoned_at, done.backfill_abandoned_reason, done.replay_count, done.failures, $5::timestamptz FROM done
     RETURNING msg_id
 )
 SELECT (SELECT count(*) FROM messages) AS messages, (SELECT count(*) FROM events) AS events,

@@ -46,16 +46,17 @@ func (q *Queries) InsertAudit(ctx context.Context, db DBTX, arg InsertAuditParam
 const opsAudit = `-- name: OpsAudit :many
 SELECT id, at, actor, peer, action, reason, scope, dry_run, result
 FROM ops_audit
-WHERE id < $1
-  AND ($2::text IS NULL OR actor = $2)
-  AND ($3::text IS NULL OR action = $3)
-  AND ($4::timestamptz IS NULL OR at >= $4)
-  AND ($5::timestamptz IS NULL OR at < $5)
-ORDER BY id DESC
-LIMIT $6
+WHERE ($1::timestamptz IS NULL OR (at, id) < ($1::timestamptz, $2::bigint))
+  AND ($3::text IS NULL OR actor = $3)
+  AND ($4::text IS NULL OR action = $4)
+  AND ($5::timestamptz IS NULL OR at >= $5)
+  AND ($6::timestamptz IS NULL OR at < $6)
+ORDER BY at DESC, id DESC
+LIMIT $7
 `
 
 type OpsAuditParams struct {
+	BeforeAt *time.Time
 	BeforeID int64
 	Actor    *string
 	Action   *string
@@ -64,9 +65,10 @@ type OpsAuditParams struct {
 	MaxRows  int32
 }
 
-// Newest first; walks the primary key backwards, the page is cut by max_rows.
+// Newest first, as the other lists (ops.sql). Served by ops_audit_at_idx, ops_audit_actor_idx or ops_audit_action_idx.
 func (q *Queries) OpsAudit(ctx context.Context, db DBTX, arg OpsAuditParams) ([]OpsAudit, error) {
 	rows, err := db.Query(ctx, opsAudit,
+		arg.BeforeAt,
 		arg.BeforeID,
 		arg.Actor,
 		arg.Action,

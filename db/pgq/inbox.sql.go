@@ -16,19 +16,19 @@ WITH moved AS (
     RETURNING p.msg_id, p.generation, p.state, p.error_class, p.root_error_class, p.last_error, p.skip_reason, p.identity_key, p.attempts,
         p.next_attempt_at, p.processing_started_at, p.received_at, p.created_at, p.updated_at, p.finished_at, p.content_hash,
         p.sndr, p.type, p.styp, p.seqn, p.dttm, p.late, p.backfill_next_at, p.backfill_at, p.backfill_attempts, p.backfill_error,
-        p.backfill_abandoned_at, p.backfill_abandoned_reason, p.replay_count, p.identity_reuse,
+        p.backfill_abandoned_at, p.backfill_abandoned_reason, p.replay_count, p.identity_reuse, p.failures,
         p.backfill_next_at IS NOT NULL AND p.backfill_abandoned_at IS NULL AS owed,
         p.backfill_abandoned_at IS NULL AND coalesce(p.backfill_attempts > 0 AND p.backfill_error IS NULL AND p.backfill_next_at > $1, false) AS claimed
 ), kept AS (
     INSERT INTO proc_state_hst (msg_id, generation, state, error_class, root_error_class, last_error, skip_reason, identity_key, attempts,
         next_attempt_at, processing_started_at, received_at, created_at, updated_at, finished_at, content_hash,
         sndr, type, styp, seqn, dttm, late, backfill_next_at, backfill_at, backfill_attempts, backfill_error,
-        backfill_abandoned_at, backfill_abandoned_reason, replay_count, identity_reuse, archived_at)
+        backfill_abandoned_at, backfill_abandoned_reason, replay_count, identity_reuse, failures, archived_at)
     SELECT msg_id, generation, state, error_class, root_error_class, last_error, skip_reason, identity_key, attempts,
         next_attempt_at, processing_started_at, received_at, created_at, updated_at, finished_at, content_hash,
         sndr, type, styp, seqn, dttm, late, backfill_next_at, backfill_at, backfill_attempts, backfill_error,
         CASE WHEN owed THEN $1 ELSE backfill_abandoned_at END,
-        CASE WHEN owed THEN $2::text ELSE backfill_abandoned_reason END, replay_count, identity_reuse, $1
+        CASE WHEN owed THEN $2::text ELSE backfill_abandoned_reason END, replay_count, identity_reuse, failures, $1
     FROM moved
 )
 SELECT count(*) AS moved, count(*) FILTER (WHERE owed) AS abandoned,

@@ -23,6 +23,15 @@ type FlightChange struct {
 	ChangedAt    time.Time
 }
 
+type InboxHole struct {
+	Lane        string
+	Generation  int32
+	FirstID     int64
+	LastID      int64
+	FirstSeenAt time.Time
+	ReleasedAt  *time.Time
+}
+
 type OpsAudit struct {
 	ID     int64
 	At     time.Time

@@ -92,6 +92,97 @@ func (q *Queries) OpsArchivedMessage(ctx context.Context, db DBTX, msgID int64) 
 	return i, err
 }
 
+const opsEvent = `-- name: OpsEvent :many
+SELECT e.event_id, e.target, e.msg_id, e.generation, e.flid, e.partition_key, e.event_type, e.state_version, e.kind, e.sndr, e.state,
+       e.attempts, e.next_attempt_at, e.last_error, e.refusal, e.superseded_by, e.kafka_partition, e.kafka_offset, e.received_at,
+       e.created_at, e.sent_at,
+       coalesce(e.payload, 'null')::jsonb AS payload, coalesce(octet_length(e.payload::text), 0)::integer AS payload_bytes, false AS archived
+FROM msg_event e
+WHERE e.event_id = $1
+UNION ALL
+SELECT h.event_id, h.target, h.msg_id, h.generation, h.flid, h.partition_key, h.event_type, h.state_version, h.kind, h.sndr, h.state,
+       h.attempts, h.next_attempt_at, h.last_error, h.refusal, h.superseded_by, h.kafka_partition, h.kafka_offset, h.received_at,
+       h.created_at, h.sent_at,
+       coalesce(h.payload, 'null')::jsonb, coalesce(octet_length(h.payload::text), 0)::integer, true
+FROM msg_event_hst h
+WHERE h.event_id = $1
+  AND h.generation = ANY (ARRAY(SELECT generate_series(0, coalesce((SELECT max(c.generation) FROM inbox_cursor c), 0))))
+`
+
+type OpsEventRow struct {
+	EventID        int64
+	Target         string
+	MsgID          int64
+	Generation     int32
+	Flid           int64
+	PartitionKey   string
+	EventType      string
+	StateVersion   int64
+	Kind           string
+	Sndr           string
+	State          string
+	Attempts       int32
+	NextAttemptAt  *time.Time
+	LastError      *string
+	Refusal        *string
+	SupersededBy   *int64
+	KafkaPartition *int32
+	KafkaOffset    *int64
+	ReceivedAt     *time.Time
+	CreatedAt      time.Time
+	SentAt         *time.Time
+	Payload        json.RawMessage
+	PayloadBytes   int32
+	Archived       bool
+}
+
+// One event with its whole payload, archived or not. Served by the primary keys: event ids are one sequence, so that of all
+// generations at most one has it.
+func (q *Queries) OpsEvent(ctx context.Context, db DBTX, eventID int64) ([]OpsEventRow, error) {
+	rows, err := db.Query(ctx, opsEvent, eventID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []OpsEventRow
+	for rows.Next() {
+		var i OpsEventRow
+		if err := rows.Scan(
+			&i.EventID,
+			&i.Target,
+			&i.MsgID,
+			&i.Generation,
+			&i.Flid,
+			&i.PartitionKey,
+			&i.EventType,
+			&i.StateVersion,
+			&i.Kind,
+			&i.Sndr,
+			&i.State,
+			&i.Attempts,
+			&i.NextAttemptAt,
+			&i.LastError,
+			&i.Refusal,
+			&i.SupersededBy,
+			&i.KafkaPartition,
+			&i.KafkaOffset,
+			&i.ReceivedAt,
+			&i.CreatedAt,
+			&i.SentAt,
+			&i.Payload,
+			&i.PayloadBytes,
+			&i.Archived,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const opsEventCounts = `-- name: OpsEventCounts :many
 SELECT target, count(*) FILTER (WHERE state = 'PENDING') AS pending, count(*) FILTER (WHERE state = 'DEAD') AS dead,
        coalesce(date_part('epoch', $1::timestamptz - min(created_at) FILTER (WHERE state = 'PENDING')), 0)::float8 AS oldest_seconds
@@ -138,29 +229,64 @@ func (q *Queries) OpsEventCounts(ctx context.Context, db DBTX, now time.Time) ([
 }
 
 const opsEvents = `-- name: OpsEvents :many
-SELECT event_id, target, msg_id, generation, flid, partition_key, event_type, state_version, kind, sndr, coalesce(payload, 'null')::jsonb AS payload, state, attempts,
-       next_attempt_at, last_error, refusal, superseded_by, kafka_partition, kafka_offset, received_at, created_at, sent_at
-FROM msg_event
-WHERE event_id < $1
-  AND ($2::text IS NULL OR target = $2)
-  AND ($3::text IS NULL OR state = $3)
-  AND ($4::bigint IS NULL OR msg_id = $4)
-  AND ($5::bigint IS NULL OR flid = $5)
-  AND ($6::timestamptz IS NULL OR created_at >= $6)
-  AND ($7::timestamptz IS NULL OR created_at < $7)
-ORDER BY event_id DESC
-LIMIT $8
+SELECT m.event_id, m.target, m.msg_id, m.generation, m.flid, m.partition_key, m.event_type, m.state_version, m.kind, m.sndr, m.state,
+       m.attempts, m.next_attempt_at, m.last_error, m.refusal, m.superseded_by, m.kafka_partition, m.kafka_offset, m.received_at,
+       m.created_at, m.sent_at, m.payload, m.payload_bytes, m.archived
+FROM (
+    (SELECT e.event_id, e.target, e.msg_id, e.generation, e.flid, e.partition_key, e.event_type, e.state_version, e.kind, e.sndr, e.state,
+            e.attempts, e.next_attempt_at, e.last_error, e.refusal, e.superseded_by, e.kafka_partition, e.kafka_offset, e.received_at,
+            e.created_at, e.sent_at,
+            (CASE WHEN octet_length(e.payload::text) <= $1::integer THEN e.payload ELSE 'null' END)::jsonb AS payload,
+            coalesce(octet_length(e.payload::text), 0)::integer AS payload_bytes,
+            false AS archived
+     FROM msg_event e
+     WHERE ($2::timestamptz IS NULL OR (e.created_at, e.event_id) < ($2::timestamptz, $3::bigint))
+      AND ($4::timestamptz IS NULL OR e.created_at >= $4)
+      AND ($5::timestamptz IS NULL OR e.created_at < $5)
+      AND ($6::text IS NULL OR e.target = $6)
+      AND coalesce(NOT $7::boolean, true)
+      AND ($8::text IS NULL OR e.state = $8)
+      AND ($9::bigint IS NULL OR e.msg_id = $9)
+      AND ($10::bigint IS NULL OR e.flid = $10)
+     ORDER BY e.created_at DESC, e.event_id DESC
+     LIMIT $11)
+    UNION ALL
+    (SELECT h.event_id, h.target, h.msg_id, h.generation, h.flid, h.partition_key, h.event_type, h.state_version, h.kind, h.sndr, h.state,
+            h.attempts, h.next_attempt_at, h.last_error, h.refusal, h.superseded_by, h.kafka_partition, h.kafka_offset, h.received_at,
+            h.created_at, h.sent_at,
+            (CASE WHEN octet_length(h.payload::text) <= $1::integer THEN h.payload ELSE 'null' END)::jsonb AS payload,
+            coalesce(octet_length(h.payload::text), 0)::integer AS payload_bytes,
+            true
+     FROM msg_event_hst h
+     WHERE ($2::timestamptz IS NULL OR (h.created_at, h.event_id) < ($2::timestamptz, $3::bigint))
+      AND ($4::timestamptz IS NULL OR h.created_at >= $4)
+      AND ($5::timestamptz IS NULL OR h.created_at < $5)
+      AND ($6::text IS NULL OR h.target = $6)
+      AND coalesce($8::text <> 'PENDING', true) -- none of these is archived
+      AND coalesce($7::boolean, true)
+      AND ($8::text IS NULL OR h.state = $8)
+      AND ($9::bigint IS NULL OR h.msg_id = $9
+           AND h.generation = ANY (ARRAY(SELECT generate_series(0, coalesce((SELECT max(c.generation) FROM inbox_cursor c), 0)))))
+      AND ($10::bigint IS NULL OR h.flid = $10)
+     ORDER BY h.created_at DESC, h.event_id DESC
+     LIMIT $11)
+) m
+ORDER BY m.created_at DESC, m.event_id DESC
+LIMIT $11
 `
 
 type OpsEventsParams struct {
-	BeforeID int64
-	Target   *string
-	State    *string
-	MsgID    *int64
-	Flid     *int64
-	FromTime *time.Time
-	ToTime   *time.Time
-	MaxRows  int32
+	InlineBytes int32
+	BeforeAt    *time.Time
+	BeforeID    int64
+	FromTime    *time.Time
+	ToTime      *time.Time
+	Target      *string
+	Archived    *bool
+	State       *string
+	MsgID       *int64
+	Flid        *int64
+	MaxRows     int32
 }
 
 type OpsEventsRow struct {
@@ -174,7 +300,6 @@ type OpsEventsRow struct {
 	StateVersion   int64
 	Kind           string
 	Sndr           string
-	Payload        json.RawMessage
 	State          string
 	Attempts       int32
 	NextAttemptAt  *time.Time
@@ -186,18 +311,25 @@ type OpsEventsRow struct {
 	ReceivedAt     *time.Time
 	CreatedAt      time.Time
 	SentAt         *time.Time
+	Payload        json.RawMessage
+	PayloadBytes   int32
+	Archived       bool
 }
 
-// Walks the primary key backwards, or msg_event_msg_id_idx when one message is asked for.
+// Served by msg_event_created_at_idx in the order of the page, or by the index of whatever filter leaves few rows; the same on
+// msg_event_hst. A payload larger than inline_bytes is left out: a page would hold megabytes.
 func (q *Queries) OpsEvents(ctx context.Context, db DBTX, arg OpsEventsParams) ([]OpsEventsRow, error) {
 	rows, err := db.Query(ctx, opsEvents,
+		arg.InlineBytes,
+		arg.BeforeAt,
 		arg.BeforeID,
+		arg.FromTime,
+		arg.ToTime,
 		arg.Target,
+		arg.Archived,
 		arg.State,
 		arg.MsgID,
 		arg.Flid,
-		arg.FromTime,
-		arg.ToTime,
 		arg.MaxRows,
 	)
 	if err != nil {
@@ -218,7 +350,6 @@ func (q *Queries) OpsEvents(ctx context.Context, db DBTX, arg OpsEventsParams) (
 			&i.StateVersion,
 			&i.Kind,
 			&i.Sndr,
-			&i.Payload,
 			&i.State,
 			&i.Attempts,
 			&i.NextAttemptAt,
@@ -230,6 +361,60 @@ func (q *Queries) OpsEvents(ctx context.Context, db DBTX, arg OpsEventsParams) (
 			&i.ReceivedAt,
 			&i.CreatedAt,
 			&i.SentAt,
+			&i.Payload,
+			&i.PayloadBytes,
+			&i.Archived,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const opsHoles = `-- name: OpsHoles :many
+SELECT h.lane, h.generation, h.first_id, h.last_id, h.first_seen_at, h.released_at
+FROM inbox_hole h
+WHERE ($1::boolean IS NULL OR (h.released_at IS NULL) = $1)
+  AND (NOT $2::boolean OR (h.generation, h.first_id) < ($3::integer, $4::bigint))
+ORDER BY h.generation DESC, h.first_id DESC
+LIMIT $5
+`
+
+type OpsHolesParams struct {
+	Open             *bool
+	Paged            bool
+	BeforeGeneration int32
+	BeforeID         int64
+	MaxRows          int32
+}
+
+// Ids that are missing, and those that were passed; few rows. Newest ids first.
+func (q *Queries) OpsHoles(ctx context.Context, db DBTX, arg OpsHolesParams) ([]InboxHole, error) {
+	rows, err := db.Query(ctx, opsHoles,
+		arg.Open,
+		arg.Paged,
+		arg.BeforeGeneration,
+		arg.BeforeID,
+		arg.MaxRows,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []InboxHole
+	for rows.Next() {
+		var i InboxHole
+		if err := rows.Scan(
+			&i.Lane,
+			&i.Generation,
+			&i.FirstID,
+			&i.LastID,
+			&i.FirstSeenAt,
+			&i.ReleasedAt,
 		); err != nil {
 			return nil, err
 		}
@@ -435,26 +620,95 @@ func (q *Queries) OpsMessage(ctx context.Context, db DBTX, msgID int64) (OpsMess
 
 const opsMessages = `-- name: OpsMessages :many
 
-SELECT msg_id, generation, state, error_class, root_error_class, last_error, skip_reason, identity_key, identity_reuse, attempts, next_attempt_at,
-       processing_started_at, received_at, created_at, updated_at, finished_at, sndr, type, styp, seqn, dttm, late,
-       backfill_next_at, backfill_at, backfill_attempts, backfill_error, backfill_abandoned_at, backfill_abandoned_reason, replay_count
-FROM proc_state
-WHERE msg_id < $1
-  AND ($2::text IS NULL OR state = $2)
-  AND ($3::text IS NULL OR error_class = $3 OR root_error_class = $3)
-  AND ($4::timestamptz IS NULL OR coalesce(received_at, created_at) >= $4)
-  AND ($5::timestamptz IS NULL OR coalesce(received_at, created_at) < $5)
-ORDER BY msg_id DESC
-LIMIT $6
+SELECT m.msg_id, m.generation, m.state, m.error_class, m.root_error_class, m.last_error, m.skip_reason, m.identity_key,
+       m.identity_reuse, m.attempts, m.next_attempt_at, m.processing_started_at, m.received_at, m.created_at, m.updated_at,
+       m.finished_at, m.sndr, m.type, m.styp, m.seqn, m.dttm, m.late, m.backfill_next_at, m.backfill_at, m.backfill_attempts,
+       m.backfill_error, m.backfill_abandoned_at, m.backfill_abandoned_reason, m.replay_count, m.archived
+FROM (
+    (SELECT p.msg_id, p.generation, p.state, p.error_class, p.root_error_class, p.last_error, p.skip_reason, p.identity_key,
+            p.identity_reuse, p.attempts, p.next_attempt_at, p.processing_started_at, p.received_at, p.created_at, p.updated_at,
+            p.finished_at, p.sndr, p.type, p.styp, p.seqn, p.dttm, p.late, p.backfill_next_at, p.backfill_at, p.backfill_attempts,
+            p.backfill_error, p.backfill_abandoned_at, p.backfill_abandoned_reason, p.replay_count,
+            coalesce(p.received_at, p.created_at) AS at, false AS archived
+     FROM proc_state p
+     WHERE ($1::timestamptz IS NULL
+           OR (coalesce(p.received_at, p.created_at), p.generation, p.msg_id)
+            < ($1::timestamptz, $2::integer, $3::bigint))
+      AND ($4::timestamptz IS NULL OR coalesce(p.received_at, p.created_at) >= $4)
+      AND ($5::timestamptz IS NULL OR coalesce(p.received_at, p.created_at) < $5)
+      AND ($6::text IS NULL OR p.state = $6)
+      AND ($7::text IS NULL OR p.error_class IN ($7, 'EXHAUSTED')
+           AND ($7 IN (p.error_class, p.root_error_class)))
+      AND ($8::text IS NULL OR p.type = $8)
+      AND ($9::text IS NULL OR p.styp = $9)
+      AND ($10::text IS NULL
+           OR p.last_error IS NOT NULL AND position(lower($10) IN lower(p.last_error)) > 0)
+      AND ($11::text IS NULL OR p.identity_reuse = $11)
+      AND coalesce(NOT $12::boolean, true)
+      AND (NOT $13::boolean OR p.late)
+      AND (NOT $14::boolean OR p.backfill_next_at IS NOT NULL AND p.backfill_abandoned_at IS NULL)
+      AND (NOT $15::boolean OR p.backfill_abandoned_at IS NOT NULL)
+      AND ($16::bigint IS NULL
+           OR p.msg_id = ANY (ARRAY(SELECT c.msg_id FROM flight_change c WHERE c.flid = $16))
+          AND p.generation = ANY (ARRAY(SELECT c.generation FROM flight_change c WHERE c.flid = $16))
+          AND EXISTS (SELECT 1 FROM flight_change c
+                      WHERE c.flid = $16 AND c.msg_id = p.msg_id AND c.generation = p.generation))
+     ORDER BY coalesce(p.received_at, p.created_at) DESC, p.generation DESC, p.msg_id DESC
+     LIMIT $17)
+    UNION ALL
+    (SELECT h.msg_id, h.generation, h.state, h.error_class, h.root_error_class, h.last_error, h.skip_reason, h.identity_key,
+            h.identity_reuse, h.attempts, h.next_attempt_at, h.processing_started_at, h.received_at, h.created_at, h.updated_at,
+            h.finished_at, h.sndr, h.type, h.styp, h.seqn, h.dttm, h.late, h.backfill_next_at, h.backfill_at, h.backfill_attempts,
+            h.backfill_error, h.backfill_abandoned_at, h.backfill_abandoned_reason, h.replay_count,
+            coalesce(h.received_at, h.created_at), true
+     FROM proc_state_hst h
+     WHERE ($1::timestamptz IS NULL
+           OR (coalesce(h.received_at, h.created_at), h.generation, h.msg_id)
+            < ($1::timestamptz, $2::integer, $3::bigint))
+      AND ($4::timestamptz IS NULL OR coalesce(h.received_at, h.created_at) >= $4)
+      AND ($5::timestamptz IS NULL OR coalesce(h.received_at, h.created_at) < $5)
+      AND ($6::text IS NULL OR h.state = $6)
+      AND ($7::text IS NULL OR h.error_class IN ($7, 'EXHAUSTED')
+           AND ($7 IN (h.error_class, h.root_error_class)))
+      AND ($8::text IS NULL OR h.type = $8)
+      AND ($9::text IS NULL OR h.styp = $9)
+      AND ($10::text IS NULL
+           OR h.last_error IS NOT NULL AND position(lower($10) IN lower(h.last_error)) > 0)
+      AND ($11::text IS NULL OR h.identity_reuse = $11)
+      AND coalesce($12::boolean, true)
+      AND (NOT $13::boolean OR h.late)
+      AND NOT $14::boolean -- such a row is not archived
+      AND (NOT $15::boolean OR h.backfill_abandoned_at IS NOT NULL)
+      AND ($16::bigint IS NULL
+           OR h.msg_id = ANY (ARRAY(SELECT c.msg_id FROM flight_change c WHERE c.flid = $16))
+          AND h.generation = ANY (ARRAY(SELECT c.generation FROM flight_change c WHERE c.flid = $16))
+          AND EXISTS (SELECT 1 FROM flight_change c
+                      WHERE c.flid = $16 AND c.msg_id = h.msg_id AND c.generation = h.generation))
+     ORDER BY coalesce(h.received_at, h.created_at) DESC, h.generation DESC, h.msg_id DESC
+     LIMIT $17)
+) m
+ORDER BY m.at DESC, m.generation DESC, m.msg_id DESC
+LIMIT $17
 `
 
 type OpsMessagesParams struct {
-	BeforeID int64
-	State    *string
-	Class    *string
-	FromTime *time.Time
-	ToTime   *time.Time
-	MaxRows  int32
+	BeforeAt         *time.Time
+	BeforeGeneration int32
+	BeforeID         int64
+	FromTime         *time.Time
+	ToTime           *time.Time
+	State            *string
+	Class            *string
+	Type             *string
+	Styp             *string
+	Error            *string
+	Reuse            *string
+	Archived         *bool
+	Late             bool
+	MarkOwed         bool
+	MarkAbandoned    bool
+	Flid             *int64
+	MaxRows          int32
 }
 
 type OpsMessagesRow struct {
@@ -487,17 +741,32 @@ type OpsMessagesRow struct {
 	BackfillAbandonedAt     *time.Time
 	BackfillAbandonedReason *string
 	ReplayCount             int32
+	Archived                bool
 }
 
-// What operators look at (contract §4). Newest first; the cursor is the last id of the page before.
-// Walks the primary key backwards; the page is cut by max_rows, the walk by statement_timeout.
+// What operators look at (contract §4). Lists: newest first; a page begins after the place of the last row of the page before,
+// working table and archive together. Each filter is left out of the plan when it is not given: the caller asks for a plan of
+// its own for every call (freshPlan in db/store), since one plan for all would read the tables from end to end.
+// Served by proc_state_received_idx in the order of the page, or by the index of whatever filter leaves few rows; the same
+// indexes on proc_state_hst.
 func (q *Queries) OpsMessages(ctx context.Context, db DBTX, arg OpsMessagesParams) ([]OpsMessagesRow, error) {
 	rows, err := db.Query(ctx, opsMessages,
+		arg.BeforeAt,
+		arg.BeforeGeneration,
 		arg.BeforeID,
-		arg.State,
-		arg.Class,
 		arg.FromTime,
 		arg.ToTime,
+		arg.State,
+		arg.Class,
+		arg.Type,
+		arg.Styp,
+		arg.Error,
+		arg.Reuse,
+		arg.Archived,
+		arg.Late,
+		arg.MarkOwed,
+		arg.MarkAbandoned,
+		arg.Flid,
 		arg.MaxRows,
 	)
 	if err != nil {
@@ -537,6 +806,7 @@ func (q *Queries) OpsMessages(ctx context.Context, db DBTX, arg OpsMessagesParam
 			&i.BackfillAbandonedAt,
 			&i.BackfillAbandonedReason,
 			&i.ReplayCount,
+			&i.Archived,
 		); err != nil {
 			return nil, err
 		}

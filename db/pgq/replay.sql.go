@@ -189,12 +189,12 @@ WITH back AS (
     WHERE h.generation = (SELECT max(c.generation) FROM inbox_cursor c) AND h.msg_id = ANY($1::bigint[])
     RETURNING h.msg_id, h.generation, h.state, h.error_class, h.root_error_class, h.last_error, h.skip_reason, h.identity_key, h.identity_reuse,
         h.attempts, h.processing_started_at, h.received_at, h.created_at, h.updated_at, h.finished_at, h.content_hash, h.sndr, h.type, h.styp,
-        h.seqn, h.dttm, h.late, h.replay_count
+        h.seqn, h.dttm, h.late, h.replay_count, h.failures
 )
 INSERT INTO proc_state (msg_id, generation, state, error_class, root_error_class, last_error, skip_reason, identity_key, identity_reuse,
-    attempts, processing_started_at, received_at, created_at, updated_at, finished_at, content_hash, sndr, type, styp, seqn, dttm, late, replay_count)
+    attempts, processing_started_at, received_at, created_at, updated_at, finished_at, content_hash, sndr, type, styp, seqn, dttm, late, replay_count, failures)
 SELECT msg_id, generation, state, error_class, root_error_class, last_error, skip_reason, identity_key, identity_reuse,
-    attempts, processing_started_at, received_at, created_at, updated_at, finished_at, content_hash, sndr, type, styp, seqn, dttm, late, replay_count
+    attempts, processing_started_at, received_at, created_at, updated_at, finished_at, content_hash, sndr, type, styp, seqn, dttm, late, replay_count, failures
 FROM back
 `
 

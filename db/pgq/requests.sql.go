@@ -274,16 +274,17 @@ const opsRequests = `-- name: OpsRequests :many
 SELECT id, kind, state, seqn, coutmsgs_id, window_start, window_end, registered_at, sent_at, taken_at, done_at, expired_at,
        resp_msg_id, match, reason, actor
 FROM req_track
-WHERE id < $1
-  AND ($2::text IS NULL OR kind = $2)
-  AND ($3::text IS NULL OR state = $3)
-  AND ($4::timestamptz IS NULL OR registered_at >= $4)
-  AND ($5::timestamptz IS NULL OR registered_at < $5)
-ORDER BY id DESC
-LIMIT $6
+WHERE ($1::timestamptz IS NULL OR (registered_at, id) < ($1::timestamptz, $2::bigint))
+  AND ($3::text IS NULL OR kind = $3)
+  AND ($4::text IS NULL OR state = $4)
+  AND ($5::timestamptz IS NULL OR registered_at >= $5)
+  AND ($6::timestamptz IS NULL OR registered_at < $6)
+ORDER BY registered_at DESC, id DESC
+LIMIT $7
 `
 
 type OpsRequestsParams struct {
+	BeforeAt *time.Time
 	BeforeID int64
 	Kind     *string
 	State    *string
@@ -311,9 +312,11 @@ type OpsRequestsRow struct {
 	Actor        string
 }
 
-// Newest first. Walks the primary key backwards, or req_track_kind_id_idx when one kind is asked for.
+// Newest first, as the other lists (ops.sql). Served by req_track_registered_at_idx, req_track_state_idx or
+// req_track_kind_id_idx.
 func (q *Queries) OpsRequests(ctx context.Context, db DBTX, arg OpsRequestsParams) ([]OpsRequestsRow, error) {
 	rows, err := db.Query(ctx, opsRequests,
+		arg.BeforeAt,
 		arg.BeforeID,
 		arg.Kind,
 		arg.State,

@@ -28,12 +28,12 @@ WITH due AS MATERIALIZED (
     RETURNING p.msg_id, p.generation, p.state, p.error_class, p.root_error_class, p.last_error, p.skip_reason, p.identity_key, p.identity_reuse,
         p.attempts, p.next_attempt_at, p.processing_started_at, p.received_at, p.created_at, p.updated_at, p.finished_at, p.content_hash,
         p.sndr, p.type, p.styp, p.seqn, p.dttm, p.late, p.backfill_next_at, p.backfill_at, p.backfill_attempts, p.backfill_error,
-        p.backfill_abandoned_at, p.backfill_abandoned_reason, p.replay_count
+        p.backfill_abandoned_at, p.backfill_abandoned_reason, p.replay_count, p.failures
 ), messages AS (
     INSERT INTO proc_state_hst (msg_id, generation, state, error_class, root_error_class, last_error, skip_reason, identity_key, identity_reuse,
         attempts, next_attempt_at, processing_started_at, received_at, created_at, updated_at, finished_at, content_hash,
         sndr, type, styp, seqn, dttm, late, backfill_next_at, backfill_at, backfill_attempts, backfill_error,
-        backfill_abandoned_at, backfill_abandoned_reason, replay_count, archived_at)
+        backfill_abandoned_at, backfill_abandoned_reason, replay_count, failures, archived_at)
     SELECT done.*, @now::timestamptz FROM done
     RETURNING msg_id
 )

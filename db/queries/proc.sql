@@ -35,6 +35,10 @@ UPDATE proc_state p SET
     attempts = CASE WHEN x.reset THEN greatest(p.attempts - 1, 0) ELSE p.attempts END,
     processing_started_at = CASE WHEN x.reset AND p.attempts <= 1 THEN NULL ELSE p.processing_started_at END,
     error_class = x.error_class, root_error_class = x.root_error_class, last_error = x.last_error, skip_reason = x.skip_reason,
+    failures = CASE WHEN x.error_class IS NULL THEN p.failures
+        ELSE CASE WHEN jsonb_array_length(p.failures) >= 50 THEN p.failures - 0 ELSE coalesce(p.failures, '[]') END || jsonb_build_object(
+            'at', @now::timestamptz, 'replay', p.replay_count, 'attempt', p.attempts, 'state', x.state,
+            'class', coalesce(x.root_error_class, x.error_class), 'error', left(x.last_error, 1000)) END,
     identity_key = coalesce(p.identity_key, x.identity_key),
     identity_reuse = coalesce(x.identity_reuse, p.identity_reuse), next_attempt_at = x.next_attempt_at, finished_at = x.finished_at, updated_at = @now,
     backfill_next_at = x.backfill_next_at,

@@ -78,14 +78,15 @@ SELECT kind, count(*) AS open FROM req_track WHERE state IN ('REGISTERED', 'SENT
 SELECT count(*) FROM req_track WHERE state = 'EXPIRED';
 
 -- name: OpsRequests :many
--- Newest first. Walks the primary key backwards, or req_track_kind_id_idx when one kind is asked for.
+-- Newest first, as the other lists (ops.sql). Served by req_track_registered_at_idx, req_track_state_idx or
+-- req_track_kind_id_idx.
 SELECT id, kind, state, seqn, coutmsgs_id, window_start, window_end, registered_at, sent_at, taken_at, done_at, expired_at,
        resp_msg_id, match, reason, actor
 FROM req_track
-WHERE id < @before_id
+WHERE (sqlc.narg('before_at')::timestamptz IS NULL OR (registered_at, id) < (sqlc.narg('before_at')::timestamptz, @before_id::bigint))
   AND (sqlc.narg('kind')::text IS NULL OR kind = sqlc.narg('kind'))
   AND (sqlc.narg('state')::text IS NULL OR state = sqlc.narg('state'))
   AND (sqlc.narg('from_time')::timestamptz IS NULL OR registered_at >= sqlc.narg('from_time'))
   AND (sqlc.narg('to_time')::timestamptz IS NULL OR registered_at < sqlc.narg('to_time'))
-ORDER BY id DESC
+ORDER BY registered_at DESC, id DESC
 LIMIT @max_rows;

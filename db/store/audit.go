@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"msgexchange/db"
 	"msgexchange/db/pgq"
 )
@@ -34,19 +36,22 @@ func (s *Store) Audit(ctx context.Context, q db.Querier, r AuditRow) error {
 	return nil
 }
 
-// AuditFilter chooses rows of the audit, newest first. Zero values choose everything.
+// Place is where r stands.
+func (r AuditRow) Place() Place { return Place{At: r.At, ID: r.ID} }
+
+// AuditFilter chooses rows of the audit. Zero values choose everything.
 type AuditFilter struct {
+	Page
 	Actor, Action string
-	From          time.Time // inclusive
-	To            time.Time // exclusive
-	Before        int64     // only ids below: the cursor
-	Limit         int
 }
 
 // AuditRows lists the audit.
-func (s *Store) AuditRows(ctx context.Context, q db.Querier, f AuditFilter) ([]AuditRow, error) {
-	rows, err := s.q.OpsAudit(ctx, q, pgq.OpsAuditParams{
-		BeforeID: before(f.Before), Actor: orNil(f.Actor), Action: orNil(f.Action),
+func (s *Store) AuditRows(ctx context.Context, tx pgx.Tx, f AuditFilter) ([]AuditRow, error) {
+	if err := freshPlan(ctx, tx); err != nil {
+		return nil, err
+	}
+	rows, err := s.q.OpsAudit(ctx, tx, pgq.OpsAuditParams{
+		BeforeAt: timeOrNil(f.After.At), BeforeID: f.After.ID, Actor: orNil(f.Actor), Action: orNil(f.Action),
 		FromTime: timeOrNil(f.From), ToTime: timeOrNil(f.To), MaxRows: int32(f.Limit),
 	})
 	if err != nil {

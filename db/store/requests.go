@@ -206,10 +206,24 @@ type OpsRequest struct {
 	Actor        string     `json:"actor"`
 }
 
-// OpsRequests lists requests; from and to of the filter are by registered_at.
-func (s *Store) OpsRequests(ctx context.Context, q db.Querier, kind string, f OpsFilter) ([]OpsRequest, error) {
-	rows, err := s.q.OpsRequests(ctx, q, pgq.OpsRequestsParams{
-		BeforeID: before(f.Before), Kind: orNil(kind), State: orNil(f.State), FromTime: timeOrNil(f.From), ToTime: timeOrNil(f.To), MaxRows: int32(f.Limit),
+// Place is where r stands.
+func (r OpsRequest) Place() Place { return Place{At: r.RegisteredAt, ID: r.ID} }
+
+// RequestFilter chooses requests. Zero values choose everything.
+type RequestFilter struct {
+	Page  // by registered_at
+	Kind  string
+	State request.State
+}
+
+// OpsRequests lists requests.
+func (s *Store) OpsRequests(ctx context.Context, tx pgx.Tx, f RequestFilter) ([]OpsRequest, error) {
+	if err := freshPlan(ctx, tx); err != nil {
+		return nil, err
+	}
+	rows, err := s.q.OpsRequests(ctx, tx, pgq.OpsRequestsParams{
+		BeforeAt: timeOrNil(f.After.At), BeforeID: f.After.ID, Kind: orNil(f.Kind), State: orNil(string(f.State)),
+		FromTime: timeOrNil(f.From), ToTime: timeOrNil(f.To), MaxRows: int32(f.Limit),
 	})
 	if err != nil {
 		return nil, wrapped("list requests", err)

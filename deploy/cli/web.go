@@ -41,7 +41,7 @@ func (n *node) web(client *workers.Client) (*web, error) {
 		Pool: n.pool, Store: n.store, Waker: n.waker, Keeper: n.keeper, Now: time.Now,
 		Lane:      poll.Reseeder{Lane: n.config.Lane, Store: n.store, Mailbox: n.mailbox, Server: n.mailbox, Now: time.Now},
 		Asking:    ops.Asking{Requests: n.desk, Zone: n.zone, Shadow: !n.live()},
-		Replaying: replaying(n.config, n.zone, n.mailbox),
+		Replaying: replaying(n.config, n.zone, n.mailbox), TextsKept: n.config.Raw.Retention,
 	}
 	page, err := console.New(console.Deps{
 		Service: n.config.ServiceName, Version: n.build.Version, Report: w.health.Report, Summary: operations.Read, Now: time.Now,

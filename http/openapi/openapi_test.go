@@ -149,6 +149,7 @@ func fill(t *testing.T, pool *pgxpool.Pool) {
 		_, err := tx.Exec(t.Context(), `
 			INSERT INTO periodic_run (name, due_up_to, report) VALUES ('archive', now(), '{"counts":{"messages":1}}');
 			INSERT INTO inbox_cursor (lane, updated_at) VALUES ('default', now());
+			INSERT INTO inbox_hole (lane, first_id, last_id, first_seen_at) VALUES ('default', 5, 6, now()), ('default', 3, 3, now());
 			INSERT INTO pipeline_lease (lane, role, heartbeat_at) VALUES ('default', 'head', now());
 			INSERT INTO ref_set (rtype, batch_id, source, row_count, refreshed_at) VALUES ('SLST', 3, 'AODB', 2, now()), ('AIRL', 0, NULL, 0, NULL);
 			INSERT INTO ref_master (rtype, rkey, doc, source, batch_id, refreshed_at) VALUES ('SLST', '208', '{"scod":"208"}', 'AODB', 3, now()), ('SLST', '209', '{}', 'AODB', 3, now());
@@ -267,7 +268,19 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		{"GET", "/ops/messages?state=x", inside, "", nil, 400},
 		{"GET", "/ops/messages/1", inside, "", nil, 200},
 		{"GET", "/ops/messages/2", inside, "", nil, 404},
+		{"GET", "/ops/messages?stat=DEAD", inside, "", nil, 400},
+		{"GET", "/ops/messages?type=FLOP&styp=psdt&flid=15&error=x&identityReuse=wrapped&late=false&markState=OWED", inside, "", nil, 200},
+		{"GET", "/ops/messages/1/changes", inside, "", nil, 200},
+		{"GET", "/ops/messages/1/changes?after=x", inside, "", nil, 400},
+		{"GET", "/ops/messages/2/changes", inside, "", nil, 404},
+		{"GET", "/ops/holes?open=true&limit=1", inside, "", nil, 200},
+		{"GET", "/ops/holes?open=x", inside, "", nil, 400},
+		{"GET", "/ops/events/1", inside, "", nil, 200},
+		{"GET", "/ops/events/2", inside, "", nil, 200},
+		{"GET", "/ops/events/x", inside, "", nil, 400},
+		{"GET", "/ops/events/99", inside, "", nil, 404},
 		{"GET", "/ops/events?limit=1", inside, "", nil, 200},
+		{"GET", "/ops/events?kind=x", inside, "", nil, 400},
 		{"GET", "/ops/events", inside, "", nil, 200},
 		{"POST", "/ops/replay", inside, `{"ids":[1,2],"dryRun":true,"reason":"x"}`, operator, 200},
 		{"POST", "/ops/replay", inside, `{"reason":"x"}`, operator, 400},
@@ -316,7 +329,7 @@ func TestFailuresAreAsDescribed(t *testing.T) {
 	limited := serve(t, pool, func(c *server.Config) { c.RateLimit, c.RateBurst = 0.001, 1 })
 	away := serve(t, pool, func(c *server.Config) { c.TrustedCIDRs = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")} })
 	_, router := described(t, away)
-	for _, target := range []string{"/all/flights", "/flights", "/flights/15", "/flights/15/history", "/ops/summary", "/ops/messages", "/ops/messages/1", "/ops/events", "/ops/requests", "/refdata", "/refdata/SLST"} {
+	for _, target := range []string{"/all/flights", "/flights", "/flights/15", "/flights/15/history", "/ops/summary", "/ops/messages", "/ops/messages/1", "/ops/messages/1/changes", "/ops/events", "/ops/events/1", "/ops/holes", "/ops/requests", "/refdata", "/refdata/SLST"} {
 		rec := ask(t, away, http.MethodGet, target, "10.0.0.1:1", "")
 		require.Equal(t, http.StatusServiceUnavailable, rec.Code, "%s: %s", target, rec.Body)
 		validate(t, router, request(t, http.MethodGet, target, "10.0.0.1:1", ""), rec)

@@ -20,10 +20,10 @@ import (
 // replayEventsOrder names dead events: by id, or all of a target, or of a range of ids, or of both.
 type replayEventsOrder struct {
 	Order
-	EventIDs    []int64 `json:"eventIds,omitempty"`
-	Target      target  `json:"target,omitempty"`
-	FromEventID int64   `json:"fromEventId,omitempty"` // inclusive
-	ToEventID   int64   `json:"toEventId,omitempty"`   // inclusive; 0 has no end
+	EventIDs    []int64       `json:"eventIds,omitempty"`
+	Target      outbox.Target `json:"target,omitempty"`
+	FromEventID int64         `json:"fromEventId,omitempty"` // inclusive
+	ToEventID   int64         `json:"toEventId,omitempty"`   // inclusive; 0 has no end
 }
 
 // maxReplayedEvents bounds one order; More says that it must be given again.
@@ -38,8 +38,8 @@ type replayEventsAnswer struct {
 func (o replayEventsOrder) check() error {
 	ranged := o.Target != "" || o.FromEventID != 0 || o.ToEventID != 0
 	switch {
-	case o.Target != "" && !slices.Contains(allTargets(), o.Target):
-		return problem.New(problem.BadRequest, fmt.Sprintf("target: want one of %v", allTargets()))
+	case o.Target != "" && !slices.Contains(outbox.AllTargets(), o.Target):
+		return problem.New(problem.BadRequest, fmt.Sprintf("target: want one of %v", outbox.AllTargets()))
 	case len(o.EventIDs) > maxReplayedEvents:
 		return problem.New(problem.BadRequest, fmt.Sprintf("eventIds: more than %d", maxReplayedEvents))
 	case len(o.EventIDs) == 0 && !ranged:
@@ -107,7 +107,7 @@ func (a *API) meant(ctx context.Context, tx pgx.Tx, o replayEventsOrder) (ids []
 	if to == 0 {
 		to = math.MaxInt64
 	}
-	ids, err = a.Store.DeadEvents(ctx, tx, outbox.Target(o.Target), o.FromEventID, to, maxReplayedEvents+1)
+	ids, err = a.Store.DeadEvents(ctx, tx, o.Target, o.FromEventID, to, maxReplayedEvents+1)
 	if len(ids) > maxReplayedEvents {
 		return ids[:maxReplayedEvents], true, err
 	}
@@ -120,7 +120,7 @@ func (o replayEventsOrder) judge(id int64, e store.EventHead, known bool) Item {
 	switch {
 	case !known:
 		return Item{ID: id, Result: NotFound}
-	case o.Target != "" && outbox.Target(o.Target) != e.Target:
+	case o.Target != "" && o.Target != e.Target:
 		return skip("its target is " + string(e.Target))
 	case e.State != outbox.Dead:
 		return skip("it is " + string(e.State))

@@ -2,16 +2,13 @@ package ops_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"testing"
 	"time"
 
 	"github.com/gin-gonic/gin"
-	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
@@ -19,7 +16,7 @@ import (
 	"msgexchange/db/dbtest"
 	"msgexchange/db/store"
 	"msgexchange/http/ops"
-	"msgexchange/http/problem"
+	"msgexchange/jobs/message"
 )
 
 func TestMain(m *testing.M) { os.Exit(dbtest.Run(m)) }
@@ -27,7 +24,7 @@ func TestMain(m *testing.M) { os.Exit(dbtest.Run(m)) }
 // filled is a database with a little of everything.
 const filled = `
 INSERT INTO inbox_cursor (lane, committed_up_to, stopped_reason, stopped_at, updated_at) VALUES ('default', 104, 'id-regression', '2026-11-30 01:00Z', '2026-11-30 00:00Z');
-INSERT INTO inbox_hole (lane, first_id, last_id, first_seen_at) VALUES ('default', 105, 106, '2026-11-30 00:00Z');
+INSERT INTO inbox_hole (lane, first_id, last_id, first_seen_at, released_at) VALUES ('default', 105, 106, '2026-11-30 00:00Z', NULL), ('default', 90, 90, '2026-11-29 00:00Z', '2026-11-29 00:05Z');
 INSERT INTO pipeline_lease (lane, role, epoch, holder, heartbeat_at) VALUES ('default', 'head', 3, 'pod-a', '2026-11-30 00:00Z');
 INSERT INTO proc_state (msg_id, state, error_class, root_error_class, received_at, created_at, updated_at, finished_at, backfill_next_at, backfill_at, backfill_abandoned_at) VALUES
  (100, 'SUCCEEDED', NULL, NULL, '2026-11-30 00:00Z', '2026-11-30 00:00Z', '2026-11-30 00:00Z', '2026-11-30 00:00Z', NULL, '2026-11-30 00:01Z', NULL),
@@ -35,8 +32,17 @@ INSERT INTO proc_state (msg_id, state, error_class, root_error_class, received_a
  (102, 'DEAD', 'MALFORMED', NULL, NULL, '2026-11-30 00:20Z', '2026-11-30 00:20Z', '2026-11-30 00:20Z', '2026-11-30 00:20Z', NULL, '2026-11-30 00:21Z'),
  (103, 'FAILED', 'INFRA', NULL, '2026-11-30 00:30Z', '2026-11-30 00:30Z', '2026-11-30 00:30Z', NULL, NULL, NULL, NULL),
  (104, 'PENDING', NULL, NULL, '2026-11-30 00:40Z', '2026-11-30 00:40Z', '2026-11-30 00:40Z', NULL, NULL, NULL, NULL);
-INSERT INTO proc_state_hst (msg_id, generation, state, created_at, updated_at, finished_at, archived_at) VALUES
- (9, 0, 'SUCCEEDED', '2026-11-29 00:00Z', '2026-11-29 00:00Z', '2026-11-29 00:00Z', '2026-11-30 00:00Z');
+UPDATE proc_state SET type = 'FLOP', styp = 'PSDT', late = true, last_error = 'load flights: Connection refused' WHERE msg_id = 101;
+INSERT INTO proc_state_hst (msg_id, generation, state, identity_reuse, sndr, type, styp, seqn, dttm, skip_reason, attempts, failures, created_at, updated_at, finished_at, archived_at) VALUES
+ (9, 0, 'SKIPPED', 'content', 'AODB', 'FLOP', 'GTDT', 7, '2026-11-29 00:00Z', 'duplicate-of:8', 1, NULL, '2026-11-29 00:00Z', '2026-11-29 00:00Z', '2026-11-29 00:00Z', '2026-11-30 00:00Z');
+INSERT INTO msg_identity (identity_key, msg_id, dttm, content_hash, bound_at) VALUES ('AODB|FLOP|GTDT|7', 8, '2026-11-28 23:00Z', '\x0a', '2026-11-28 23:00Z');
+INSERT INTO flight_change (flid, msg_id, kind, change, state_version, dttm, before, fields, changed_at) VALUES
+ (15, 100, 'FLOP-PSDT', 'UPDATE', 2, '2026-11-30 00:00Z', '{"abdg":null}', '{"abdg":"212"}', '2026-11-30 00:00Z'),
+ (16, 100, 'FLOP-PSDT', NULL, 1, '2026-11-30 00:00Z', '{}', '{}', '2026-11-30 00:00Z'),
+ (15, 9, 'FLOP-GTDT', 'UPDATE', 1, '2026-11-29 00:00Z', '{}', '{}', '2026-11-29 00:00Z');
+INSERT INTO msg_event_hst (event_id, target, msg_id, generation, flid, partition_key, event_type, state_version, kind, sndr, payload, state, attempts,
+  kafka_partition, kafka_offset, created_at, sent_at, archived_at) VALUES
+ (70, 'KAFKA:msg', 9, 0, 17, '17', 'UPSERT', 1, 'FLOP-GTDT', 'AODB', ('{"long":"' || repeat('x', 3000) || '"}')::json, 'SENT', 0, 3, 4711, '2026-11-29 00:00Z', '2026-11-29 00:00Z', '2026-11-30 00:00Z');
 INSERT INTO msg_event (event_id, target, msg_id, flid, partition_key, event_type, state_version, kind, payload, state, created_at) VALUES
  (1, 'KAFKA:msg', 100, 15, '15', 'UPSERT', 1, 'FLOP-PSDT', '{"flid":15}', 'SENT', '2026-11-30 00:00Z'),
  (2, 'KAFKA:schd', 100, 15, '15', 'TOMBSTONE', 1, 'FLOP-FDEL', NULL, 'PENDING', '2026-11-30 00:30Z'),
@@ -56,7 +62,9 @@ func setup(t *testing.T) (*ops.API, *pgxpool.Pool) {
 	_, err = pool.Exec(t.Context(), `INSERT INTO msg_raw (msg_id, body, size_bytes, created_at) VALUES (101, $1, 6, '2026-11-30 00:00Z')`,
 		enc.EncodeAll([]byte("<MSG/>"), nil))
 	require.NoError(t, err)
-	return &ops.API{Pool: pool, Store: store.New(time.UTC), Now: at}, pool
+	return &ops.API{
+		Pool: pool, Store: store.New(time.UTC), Now: at, TextsKept: 7 * 24 * time.Hour, Replaying: ops.Replaying{Identity: message.IdentityDefaults()},
+	}, pool
 }
 
 // get calls one handler and gives its answer, or its failure.
@@ -83,98 +91,6 @@ func ids(t *testing.T, answer map[string]any, name string) []int {
 		out = append(out, int(item.(map[string]any)[name].(float64)))
 	}
 	return out
-}
-
-func TestMessages(t *testing.T) {
-	t.Parallel()
-	api, _ := setup(t)
-	for query, want := range map[string][]int{
-		"":                                       {104, 103, 102, 101, 100},
-		"state=DEAD":                             {102, 101},
-		"class=INFRA":                            {103, 101}, // the class or the root class
-		"class=malformed":                        {102},
-		"state=SKIPPED":                          {},
-		"from=2026-11-30T00:20:00Z":              {104, 103, 102}, // 102 has no received time: its creation counts
-		"to=2026-11-30T08:10:00%2B08:00":         {100},
-		"from=2026-11-30T00:10:00Z&state=FAILED": {103},
-	} {
-		got, err := get(t, api.Messages, "/ops/messages?"+query)
-		require.NoError(t, err, query)
-		require.Empty(t, cmp.Diff(want, ids(t, got, "msgId")), query)
-	}
-}
-
-func TestMessages_pages(t *testing.T) {
-	t.Parallel()
-	api, _ := setup(t)
-	var seen []int
-	after := ""
-	for {
-		got, err := get(t, api.Messages, "/ops/messages?limit=2&after="+url.QueryEscape(after))
-		require.NoError(t, err)
-		seen = append(seen, ids(t, got, "msgId")...)
-		if got["next"] == nil {
-			break
-		}
-		after = got["next"].(string)
-	}
-	require.Equal(t, []int{104, 103, 102, 101, 100}, seen)
-}
-
-func TestMessages_badParameters(t *testing.T) {
-	t.Parallel()
-	api := &ops.API{}
-	for _, query := range []string{"state=LOST", "class=BAD", "limit=1001", "limit=x", "after=x", "from=today"} {
-		_, err := get(t, api.Messages, "/ops/messages?"+query)
-		require.Equal(t, problem.BadRequest, problem.Of(err).Code, query)
-	}
-	_, err := get(t, api.Message, "/ops/messages/x", gin.Param{Key: "id", Value: "x"})
-	require.Equal(t, problem.BadRequest, problem.Of(err).Code)
-}
-
-func TestMessage(t *testing.T) {
-	t.Parallel()
-	api, _ := setup(t)
-	one := func(id int) (map[string]any, error) {
-		return get(t, api.Message, fmt.Sprint("/ops/messages/", id), gin.Param{Key: "id", Value: fmt.Sprint(id)})
-	}
-	got, err := one(101)
-	require.NoError(t, err)
-	require.Equal(t, "DEAD", got["state"])
-	require.Equal(t, "EXHAUSTED", got["errorClass"])
-	require.Equal(t, "INFRA", got["rootErrorClass"])
-	require.Equal(t, "OWED", got["markState"])
-	require.Equal(t, "<MSG/>", got["text"])
-	require.Equal(t, false, got["archived"])
-	for id, mark := range map[int]string{100: "WRITTEN", 102: "ABANDONED", 103: "NOT_DUE"} {
-		got, err := one(id)
-		require.NoError(t, err)
-		require.Equal(t, mark, got["markState"], id)
-		require.Nil(t, got["text"])
-	}
-	got, err = one(9)
-	require.NoError(t, err)
-	require.Equal(t, true, got["archived"])
-	_, err = one(77)
-	require.Equal(t, problem.NotFound, problem.Of(err).Code)
-}
-
-func TestEvents(t *testing.T) {
-	t.Parallel()
-	api, _ := setup(t)
-	for query, want := range map[string][]int{
-		"": {3, 2, 1}, "target=KAFKA:msg": {3, 1}, "state=PENDING": {2}, "msgId=100": {2, 1}, "flid=16": {3}, "flid=17": {},
-		"from=2026-11-30T00:01:00Z": {2}, "to=2026-11-30T00:01:00Z": {3, 1},
-	} {
-		got, err := get(t, api.Events, "/ops/events?"+query)
-		require.NoError(t, err, query)
-		require.Equal(t, want, ids(t, got, "eventId"), query)
-	}
-	got, err := get(t, api.Events, "/ops/events")
-	require.NoError(t, err)
-	items := got["items"].([]any)
-	require.Equal(t, map[string]any{"flid": 16.0}, items[0].(map[string]any)["payload"])
-	require.Nil(t, items[1].(map[string]any)["payload"], "a tombstone has none")
 }
 
 func TestSummary(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
+	"msgexchange/db"
 	"msgexchange/db/dbtest"
 	"msgexchange/db/store"
 	"msgexchange/http/access"
@@ -78,8 +79,11 @@ func give(t *testing.T, a *API, text string, set ...func(*http.Request)) (*httpt
 // audited is the only row of the audit, its JSON as text.
 func audited(t *testing.T, pool *pgxpool.Pool) (row store.AuditRow) {
 	t.Helper()
-	rows, err := store.New(time.UTC).AuditRows(t.Context(), pool, store.AuditFilter{Limit: 10})
-	require.NoError(t, err)
+	var rows []store.AuditRow
+	require.NoError(t, db.InTx(t.Context(), pool, func(tx pgx.Tx) (err error) {
+		rows, err = store.New(time.UTC).AuditRows(t.Context(), tx, store.AuditFilter{Page: store.Page{Limit: 10}})
+		return err
+	}))
 	require.Len(t, rows, 1)
 	return rows[0]
 }

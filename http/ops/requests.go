@@ -3,13 +3,10 @@ package ops
 import (
 	"context"
 	"errors"
-	"net/http"
 	"time"
 
-	"github.com/gin-gonic/gin"
 	"github.com/jackc/pgx/v5"
 
-	"msgexchange/db/store"
 	"msgexchange/http/access"
 	"msgexchange/http/param"
 	"msgexchange/http/problem"
@@ -48,25 +45,6 @@ type requestMade struct {
 	State  request.State `json:"state"`
 	SEQN   int64         `json:"seqn"`
 	DryRun bool          `json:"dryRun"`
-}
-
-// Requests serves GET /ops/requests, newest first.
-func (a *API) Requests(c *gin.Context) error {
-	q := param.Of(c.Request.URL.Query())
-	before, _, _ := q.Cursor()
-	limit := q.Limit(defaultLimit, maxLimit)
-	kind := q.Text("kind")
-	filter := store.OpsFilter{
-		State: string(param.Word(q, "state", request.AllStates())), From: q.Time("from"), To: q.Time("to"), Before: before, Limit: limit + 1,
-	}
-	if err := q.Err(); err != nil {
-		return err
-	}
-	rows, err := a.Store.OpsRequests(c.Request.Context(), a.Pool, kind, filter)
-	if err != nil {
-		return err
-	}
-	return problem.WriteJSON(c.Writer, http.StatusOK, paged(rows, limit, func(r store.OpsRequest) int64 { return r.ID }))
 }
 
 // makeRequest serves POST /ops/requests.

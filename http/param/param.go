@@ -1,10 +1,13 @@
-// Package param reads query parameters and reports every bad one at once. A parameter nobody asks for is left alone.
+// Package param reads query parameters and reports every bad one at once. A parameter nobody asks for
+// is left alone, unless NoOthers refuses it.
 package param
 
 import (
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,11 +18,12 @@ import (
 // Query reads the parameters of one request; Err says what was wrong with them.
 type Query struct {
 	values url.Values
+	asked  map[string]bool
 	bad    []string
 }
 
 // Of starts reading values.
-func Of(values url.Values) *Query { return &Query{values: values} }
+func Of(values url.Values) *Query { return &Query{values: values, asked: map[string]bool{}} }
 
 // Err is nil or a BAD_REQUEST that names every bad parameter.
 func (q *Query) Err() error {
@@ -33,9 +37,24 @@ func (q *Query) refuse(name, format string, args ...any) {
 	q.bad = append(q.bad, name+" "+fmt.Sprintf(format, args...))
 }
 
+// NoOthers refuses every parameter that was not asked for before: a filter with a slip of the pen in its name would else show
+// everything and be taken for an answer.
+func (q *Query) NoOthers() {
+	for _, name := range slices.Sorted(maps.Keys(q.values)) {
+		if !q.asked[name] {
+			q.refuse(strings.ToValidUTF8(name[:min(len(name), maxNameBytes)], "?"), "is not known here; there are %s",
+				strings.Join(slices.Sorted(maps.Keys(q.asked)), ", "))
+		}
+	}
+}
+
+// maxNameBytes bounds what is repeated of a parameter's name.
+const maxNameBytes = 40
+
 // Text is the parameter as it is; empty when it is missing.
 func (q *Query) Text(name string) string {
 	const maxTextBytes = 200
+	q.asked[name] = true
 	s := strings.TrimSpace(q.values.Get(name))
 	if len(s) > maxTextBytes || strings.ContainsRune(s, 0) || strings.ToValidUTF8(s, "") != s {
 		q.refuse(name, "is no text of at most %d bytes", maxTextBytes)
@@ -134,6 +153,60 @@ func (q *Query) Cursor() (major, minor int64, ok bool) {
 func Mark(major, minor int64) string {
 	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d.%d", major, minor))
 }
+
+// Place is where a row stands in a list that goes by time: the cursor after it begins with the next one.
+type Place struct {
+	At         time.Time // to the microsecond, as PostgreSQL keeps it
+	Generation int32
+	ID         int64
+}
+
+// Mark is the cursor that begins after p: opaque to callers, safe in a URL.
+func (p Place) Mark() string {
+	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d.%d.%d", p.At.UnixMicro(), p.Generation, p.ID))
+}
+
+// Place reads what Place.Mark wrote; the zero Place when it is missing.
+func (q *Query) Place() Place {
+	s := q.Text("after")
+	if s == "" {
+		return Place{}
+	}
+	var p Place
+	var micros int64
+	b, err := base64.RawURLEncoding.DecodeString(s)
+	if err == nil {
+		_, err = fmt.Sscanf(string(b), "%d.%d.%d", &micros, &p.Generation, &p.ID)
+	}
+	p.At = time.UnixMicro(micros).UTC()
+	if err != nil || p.Mark() != s {
+		q.refuse("after", "is no cursor of this service")
+		return Place{}
+	}
+	return p
+}
+
+// Choice is true or false; nil when it is missing.
+func (q *Query) Choice(name string) *bool {
+	s := q.Text(name)
+	if s == "" {
+		return nil
+	}
+	b, err := strconv.ParseBool(s)
+	if err != nil {
+		q.refuse(name, "must be true or false")
+	}
+	return &b
+}
+
+// Flag is Choice, and false when it is missing.
+func (q *Query) Flag(name string) bool {
+	b := q.Choice(name)
+	return b != nil && *b
+}
+
+// Code is a name of the wire, in any case: it comes back in upper case.
+func (q *Query) Code(name string) string { return strings.ToUpper(q.Text(name)) }
 
 // PathID reads an id that stands in the path.
 func PathID(s string) (int64, error) {

@@ -2,6 +2,7 @@ package param_test
 
 import (
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,4 +75,28 @@ func TestCursor(t *testing.T) {
 		require.False(t, ok, bad)
 		require.Error(t, q.Err(), bad)
 	}
+}
+
+func TestPlace(t *testing.T) {
+	t.Parallel()
+	want := param.Place{At: time.Date(2026, 11, 30, 1, 2, 3, 4000, time.UTC), Generation: 2, ID: 4711}
+	got := param.Of(url.Values{"after": {want.Mark()}})
+	require.Equal(t, want, got.Place())
+	require.NoError(t, got.Err())
+	for _, bad := range []string{"x", "MS4y", param.Mark(1, 2), want.Mark() + "A"} {
+		q := param.Of(url.Values{"after": {bad}})
+		require.Equal(t, param.Place{}, q.Place())
+		require.Error(t, q.Err(), bad)
+	}
+	require.Equal(t, param.Place{}, param.Of(nil).Place())
+}
+
+func TestNoOthers(t *testing.T) {
+	t.Parallel()
+	q := param.Of(url.Values{"late": {"true"}, "stat": {"DEAD"}, strings.Repeat("x", 500): {""}})
+	require.True(t, q.Flag("late"))
+	require.Nil(t, q.Choice("archived"))
+	q.NoOthers()
+	require.ErrorContains(t, q.Err(), "stat is not known here; there are archived, late; xxxx")
+	require.Less(t, len(q.Err().Error()), 300)
 }

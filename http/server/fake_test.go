@@ -20,6 +20,7 @@ import (
 
 	"msgexchange/http/compat"
 	"msgexchange/http/health"
+	"msgexchange/http/ops"
 	"msgexchange/http/server"
 )
 
@@ -115,25 +116,32 @@ func (p pages) answer(c *gin.Context) error {
 	return nil
 }
 
-func (p pages) All(c *gin.Context) error         { return p.answer(c) }
-func (p pages) Find(c *gin.Context) error        { return p.answer(c) }
-func (p pages) One(c *gin.Context) error         { return p.answer(c) }
-func (p pages) Summary(c *gin.Context) error     { return p.answer(c) }
-func (p pages) Messages(c *gin.Context) error    { return p.answer(c) }
-func (p pages) Message(c *gin.Context) error     { return p.answer(c) }
-func (p pages) Events(c *gin.Context) error      { return p.answer(c) }
-func (p pages) Audit(c *gin.Context) error       { return p.answer(c) }
-func (p pages) Maintenance(c *gin.Context) error { return p.answer(c) }
-func (p pages) Page(c *gin.Context) error        { return p.answer(c) }
-func (p pages) History(c *gin.Context) error     { return p.answer(c) }
-func (p pages) Requests(c *gin.Context) error    { return p.answer(c) }
-func (p pages) Sync(c *gin.Context) error        { return p.answer(c) }
-func (p pages) Overview(c *gin.Context) error    { return p.answer(c) }
-func (p pages) List(c *gin.Context) error        { return p.answer(c) }
+func (p pages) All(c *gin.Context) error            { return p.answer(c) }
+func (p pages) Find(c *gin.Context) error           { return p.answer(c) }
+func (p pages) One(c *gin.Context) error            { return p.answer(c) }
+func (p pages) Summary(c *gin.Context) error        { return p.answer(c) }
+func (p pages) Messages(c *gin.Context) error       { return p.answer(c) }
+func (p pages) Message(c *gin.Context) error        { return p.answer(c) }
+func (p pages) Events(c *gin.Context) error         { return p.answer(c) }
+func (p pages) Event(c *gin.Context) error          { return p.answer(c) }
+func (p pages) Holes(c *gin.Context) error          { return p.answer(c) }
+func (p pages) Audit(c *gin.Context) error          { return p.answer(c) }
+func (p pages) Maintenance(c *gin.Context) error    { return p.answer(c) }
+func (p pages) Page(c *gin.Context) error           { return p.answer(c) }
+func (p pages) History(c *gin.Context) error        { return p.answer(c) }
+func (p pages) Requests(c *gin.Context) error       { return p.answer(c) }
+func (p pages) Sync(c *gin.Context) error           { return p.answer(c) }
+func (p pages) MessageChanges(c *gin.Context) error { return p.answer(c) }
+func (p pages) Overview(c *gin.Context) error       { return p.answer(c) }
+func (p pages) List(c *gin.Context) error           { return p.answer(c) }
 
-// Orders has one that answers like everything else.
+// Orders are the real ones' paths, and answer like everything else.
 func (p pages) Orders() map[string]func(*gin.Context) error {
-	return map[string]func(*gin.Context) error{"/ops/replay": p.answer}
+	orders := (&ops.API{}).Orders()
+	for path := range orders {
+		orders[path] = p.answer
+	}
+	return orders
 }
 
 // panicking stands for a defect of ours.

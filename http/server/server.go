@@ -71,7 +71,10 @@ type Ops interface {
 	Summary(c *gin.Context) error
 	Messages(c *gin.Context) error
 	Message(c *gin.Context) error
+	MessageChanges(c *gin.Context) error
 	Events(c *gin.Context) error
+	Event(c *gin.Context) error
+	Holes(c *gin.Context) error
 	Requests(c *gin.Context) error
 	Audit(c *gin.Context) error
 	Maintenance(c *gin.Context) error

@@ -65,6 +65,9 @@ const (
 	ReuseWrapped   Reuse = "wrapped"   // far apart: the six-digit counter has wrapped
 )
 
+// AllReuses lists what is stored.
+func AllReuses() []Reuse { return []Reuse{ReuseDuplicate, ReuseContent, ReuseProcessed, ReuseWrapped} }
+
 // Process says that the message takes the identity over and is processed.
 func (r Reuse) Process() bool { return r == ReuseNone || r == ReuseProcessed || r == ReuseWrapped }
 

@@ -138,8 +138,7 @@ func (g *judge) decide(in input) (o flight.Outcome, err error) {
 	if err := infraHook(in.row); err != nil {
 		return flight.Outcome{}, err
 	}
-	o, err = flight.Decide(g.set, in.msg, in.row.Pos, g.now, g.config.Flight)
-	return o, fault.Wrap(fault.Infra, "decide", err)
+	return flight.Decide(g.set, in.msg, in.row.Pos, g.now, g.config.Flight)
 }
 
 // decode reads one text. What is missing or too large is MALFORMED: the message can never be tried (contract §8.17).

@@ -2,6 +2,7 @@ package head_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -124,4 +125,9 @@ func TestRefusedWhole(t *testing.T) {
 	r.step()
 	r.requireStates("1 SUCCEEDED 1x", "2 DEAD PROTOCOL/PROTOCOL 1x", "3 DEAD PROTOCOL/PROTOCOL 1x", "4 SUCCEEDED 1x")
 	require.Equal(t, []string{"15 v1", "16 v1"}, r.flights())
+
+	r.put(strings.Replace(schedule(5, 15, 2, ""), "18MAR26", "19MAR26", 1))
+	r.step()
+	require.Equal(t, "PROTOCOL: decide: message 5: MSG/SCHD/FLTR[1]/SODT: flight 15 is of operation day 2026-03-18, SODT now falls on 2026-03-19",
+		r.one("SELECT last_error FROM proc_state WHERE msg_id = 5"), "the place and the rule, once")
 }
