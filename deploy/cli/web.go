@@ -55,7 +55,7 @@ func (n *node) web(client *workers.Client) (*web, error) {
 	}
 	w.jobs = ui
 	w.server, err = server.New(n.config.HTTP, server.Deps{
-		Log: n.log, Now: time.Now, Health: w.health, Console: page, Jobs: ui, Metrics: n.metrics, Ops: operations,
+		Log: n.log, Now: time.Now, Health: w.health, Console: page, Jobs: operations.AuditedJobs(ui), Metrics: n.metrics, Ops: operations,
 		Syncer:  &compat.Syncer{Requests: n.desk, Zone: n.zone, Shadow: !n.live()},
 		Flights: flights.New(n.pool, n.store, n.zone),
 		Refdata: &refdata.API{Pool: n.pool, Store: n.store},

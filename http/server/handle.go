@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"runtime/debug"
 	"time"
 
@@ -116,11 +117,32 @@ func setHeaders(h http.Header, r route) {
 	h.Set("Cache-Control", "no-store")
 }
 
+// maxLoggedBytes bounds what a line of the log repeats of a query.
+const maxLoggedBytes = 300
+
+// asked are the parameters that a request gave, of those that the log shows.
+func (r route) asked(req *http.Request) string {
+	if len(r.logged) == 0 || req.URL.RawQuery == "" {
+		return ""
+	}
+	given, shown := req.URL.Query(), url.Values{}
+	for _, name := range r.logged {
+		if v := given.Get(name); v != "" {
+			shown.Set(name, v)
+		}
+	}
+	s := shown.Encode()
+	return s[:min(len(s), maxLoggedBytes)]
+}
+
 // log writes the request's one line: ERROR with the cause when the fault is ours, WARN when something we need was away.
 func (s *Server) log(c *gin.Context, r route, caller access.Caller, took time.Duration, err error) {
 	level, attrs := slog.LevelInfo, []slog.Attr{
 		slog.String("method", c.Request.Method), slog.String("path", c.Request.URL.Path), slog.Int("status", c.Writer.Status()),
 		slog.Int("bytes", max(c.Writer.Size(), 0)), slog.Int64("took_ms", took.Milliseconds()), slog.Any("caller", caller),
+	}
+	if asked := r.asked(c.Request); asked != "" {
+		attrs = append(attrs, slog.String("query", asked))
 	}
 	if r.quiet {
 		level = slog.LevelDebug

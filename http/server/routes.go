@@ -22,6 +22,8 @@ type route struct {
 	do     func(c *gin.Context) error
 	// quiet routes are called by machines every few seconds: their lines go to DEBUG.
 	quiet bool
+	// logged are the parameters that the access log shows: what was asked for, never what a caller may have put there by mistake.
+	logged []string
 	// long routes bound themselves, for what they read or write takes as long as the caller's line; the others have answerTimeout.
 	long bool
 	// scripts lets the page load its own scripts and styles.
@@ -45,10 +47,10 @@ func (s *Server) routes() ([]route, error) {
 		{method: http.MethodPost, path: "/cminmsgs/send", need: access.Sender, fail: problem.WriteDto, do: d.Sender.Send, long: true},
 		{method: http.MethodPost, path: "/schd/sync", need: access.Sender, fail: problem.WriteDto, do: d.Syncer.Sync, long: true},
 
-		{method: http.MethodGet, path: "/all/flights", need: access.Reader, fail: problem.WriteDto, do: d.Flights.All, long: true},
-		{method: http.MethodGet, path: "/flights", need: access.Reader, fail: problem.Write, do: d.Flights.Find, long: true},
+		{method: http.MethodGet, path: "/all/flights", need: access.Reader, fail: problem.WriteDto, do: d.Flights.All, long: true, logged: flightParameters()},
+		{method: http.MethodGet, path: "/flights", need: access.Reader, fail: problem.Write, do: d.Flights.Find, long: true, logged: flightParameters()},
 		{method: http.MethodGet, path: "/flights/:flid", need: access.Reader, fail: problem.Write, do: d.Flights.One},
-		{method: http.MethodGet, path: "/flights/:flid/history", need: access.Reader, fail: problem.Write, do: d.Flights.History},
+		{method: http.MethodGet, path: "/flights/:flid/history", need: access.Reader, fail: problem.Write, do: d.Flights.History, logged: flightParameters()},
 
 		{method: http.MethodGet, path: "/refdata", need: access.Reader, fail: problem.Write, do: d.Refdata.Overview},
 		{method: http.MethodGet, path: "/refdata/:rtype", need: access.Reader, fail: problem.Write, do: d.Refdata.List},
@@ -71,6 +73,11 @@ func (s *Server) routes() ([]route, error) {
 		routes = append(routes, jobRoutes(d.Jobs)...)
 	}
 	return routes, nil
+}
+
+// flightParameters are those of queries about flights.
+func flightParameters() []string {
+	return []string{"operationDay", "flno", "mvin", "stand", "gate", "limit", "after"}
 }
 
 // jobRoutes are River UI's: it cancels, deletes and retries jobs, so all of it is the operator's.

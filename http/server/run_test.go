@@ -84,3 +84,38 @@ func fetch(t *testing.T, url string) string {
 	}
 	return string(b)
 }
+
+// A caller who never finishes, in the header or in the body, loses its connection; others are served meanwhile.
+func TestRun_slowCallers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.cfg.ReadHeaderTimeout, w.cfg.ReadTimeout = time.Second, time.Second
+	srv, err := server.New(w.cfg, w.deps)
+	require.NoError(t, err)
+	ln, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- srv.Run(ctx, ln) }()
+	var slow []net.Conn
+	for _, begun := range []string{
+		"GET /flights HTTP/1.1\r\nHost: x\r\n",
+		"POST /cminmsgs/send HTTP/1.1\r\nHost: x\r\nContent-Type: text/xml\r\nContent-Length: 100\r\n\r\n<MSG>",
+	} {
+		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", ln.Addr().String())
+		require.NoError(t, err)
+		require.NoError(t, conn.SetDeadline(time.Now().Add(time.Minute))) // the test fails, it does not hang
+		_, err = conn.Write([]byte(begun))
+		require.NoError(t, err)
+		slow = append(slow, conn)
+	}
+	require.Equal(t, "{}", fetch(t, "http://"+ln.Addr().String()+"/ops/summary"))
+	for _, conn := range slow {
+		_, err := io.ReadAll(conn)
+		require.NoError(t, err, "closed by the server")
+		require.NoError(t, conn.Close())
+	}
+	require.Empty(t, w.mailbox.texts)
+	stop()
+	require.NoError(t, <-ended)
+}

@@ -322,3 +322,28 @@ func TestUnknown(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, got.Code)
 	require.Equal(t, "application/problem+json", got.Header().Get("Content-Type"))
 }
+
+// Who asked for which flights stands in the access log; what does not belong there does not.
+func TestAccessLog_ofFlightQueries(t *testing.T) {
+	t.Parallel()
+	var lines bytes.Buffer
+	w := newWorld(t, func(_ *server.Config, d *server.Deps) { d.Log = slog.New(slog.NewJSONHandler(&lines, nil)) })
+	w.ask(http.MethodGet, "/flights?gate=B12&token=hunter2&flno="+strings.Repeat("x", 5000), stranger, bearer("r-token"))
+	var line struct {
+		Msg, Level, Path, Query string
+		Status                  int
+		Caller                  struct{ Actor, Role, Peer string }
+	}
+	require.NoError(t, json.Unmarshal(lines.Bytes(), &line))
+	require.Equal(t, "http request", line.Msg)
+	require.Equal(t, "INFO", line.Level)
+	require.Equal(t, "/flights", line.Path)
+	require.Contains(t, line.Query, "x")
+	require.NotContains(t, lines.String(), "hunter2")
+	require.NotContains(t, lines.String(), "r-token")
+	require.Less(t, lines.Len(), 1000)
+	require.Equal(t, http.StatusOK, line.Status)
+	require.Equal(t, "rita", line.Caller.Actor)
+	require.Equal(t, "reader", line.Caller.Role)
+	require.Equal(t, "203.0.113.9", line.Caller.Peer)
+}
