@@ -75,12 +75,17 @@ func (n names) look(node ast.Node) bool {
 // event notes a call such as log.WarnContext(ctx, "hole passed", …).
 func (n names) event(call *ast.CallExpr) {
 	f, ok := call.Fun.(*ast.SelectorExpr)
-	if !ok || !levelName.MatchString(f.Sel.Name) {
+	if !ok {
 		return
 	}
-	level, _, _ := strings.Cut(f.Sel.Name, "Context")
-	place := 0
-	if level != f.Sel.Name {
+	method, _, withContext := strings.Cut(f.Sel.Name, "Context")
+	level, place := strings.ToUpper(method), 0
+	switch {
+	case f.Sel.Name == "LogAttrs": // ctx, level, name
+		level, place = "by outcome", 2
+	case !levelName.MatchString(f.Sel.Name):
+		return
+	case withContext:
 		place = 1
 	}
 	if len(call.Args) <= place {
@@ -88,7 +93,7 @@ func (n names) event(call *ast.CallExpr) {
 	}
 	if lit, ok := call.Args[place].(*ast.BasicLit); ok && lit.Kind == token.STRING {
 		if text, err := strconv.Unquote(lit.Value); err == nil {
-			n.events[text] = strings.ToUpper(level)
+			n.events[text] = level
 		}
 	}
 }
@@ -172,7 +177,8 @@ func TestLogEventsPage(t *testing.T) {
 	require.NoError(t, err)
 	page := "# Log events\n\n<!-- Collected from the code by `make generate`; do not edit. -->\n\n" +
 		"The `msg` of a record is one of these; it is never reworded without a line in the changelog. ERROR: somebody must act, and an alert exists.\n" +
-		"WARN: retried or worked around by itself. INFO: one line an outcome. DEBUG: detail.\n\n| event | level |\n|---|---|\n"
+		"WARN: retried or worked around by itself. INFO: one line an outcome. DEBUG: detail.\n\n" +
+		"`trace_id` is in every record about a message; it is that of the `traceparent` of the message's records in Kafka.\n\n| event | level |\n|---|---|\n"
 	for _, name := range slices.Sorted(maps.Keys(n.events)) {
 		page += fmt.Sprintf("| `%s` | %s |\n", name, n.events[name])
 	}

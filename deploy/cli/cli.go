@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"sync"
 
 	"github.com/alecthomas/kong"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"msgexchange/deploy/config"
 	"msgexchange/deploy/observe"
@@ -124,4 +126,23 @@ func (c configured) load(p *Process, uses ...string) (_ config.Config, done bool
 // logger is how a configured command logs: to standard error, so that its output stays its own.
 func logger(p *Process, cfg config.Config) *slog.Logger {
 	return observe.NewLogger(p.Stderr, observe.Log(cfg.Log), cfg.ServiceName)
+}
+
+// logging is where a process logs besides standard error.
+type logging struct {
+	metrics []prometheus.Collector
+	end     func() // sends what waits, for a moment
+}
+
+// loggers is logger, and Logstash too when there is one.
+func loggers(p *Process, cfg config.Config) (*slog.Logger, logging) {
+	if cfg.Logstash.Addr == "" {
+		return logger(p, cfg), logging{end: func() {}}
+	}
+	l := observe.NewLogstash(cfg.Logstash.Addr, cfg.Logstash.Queue, logger(p, cfg))
+	ctx, stop := context.WithCancel(context.Background()) //nolint:contextcheck // it outlives the work, to tell of its end
+	var running sync.WaitGroup
+	running.Go(func() { l.Run(ctx) })
+	log := observe.NewLogger(p.Stderr, observe.Log(cfg.Log), cfg.ServiceName, l.Handler(cfg.Log.Level, cfg.ServiceName))
+	return log, logging{metrics: []prometheus.Collector{l}, end: func() { stop(); running.Wait() }}
 }

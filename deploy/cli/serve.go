@@ -8,6 +8,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
 	"msgexchange/deploy/config"
@@ -43,16 +44,21 @@ func (s serve) Run(ctx context.Context, p *Process) error {
 	if done || err != nil {
 		return err
 	}
-	log := logger(p, cfg)
+	log, sink := loggers(p, cfg)
+	defer sink.end()
 	var ln net.Listener
 	if does.http {
 		if ln, err = (&net.ListenConfig{}).Listen(ctx, "tcp", cfg.HTTP.Addr); err != nil {
 			return fmt.Errorf("http.addr: %w", err)
 		}
 	}
-	return runNode(ctx, running{
-		config: cfg, build: observe.NewBuild(p.Version, p.Commit), log: log, duties: does, listener: ln, untilIdle: s.UntilIdle,
+	err = runNode(ctx, running{
+		config: cfg, build: observe.NewBuild(p.Version, p.Commit), log: log, duties: does, listener: ln, untilIdle: s.UntilIdle, metrics: sink.metrics,
 	})
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return nil // it was stopped while it started: nothing was in hand
+	}
+	return err
 }
 
 // running is one run of a process.
@@ -63,6 +69,7 @@ type running struct {
 	duties
 	listener  net.Listener // nil: no HTTP
 	untilIdle time.Duration
+	metrics   []prometheus.Collector // of what the process has beside the node
 }
 
 // runNode works until ctx ends or nothing is left to do, and has closed the listener and everything else when it returns.
@@ -75,6 +82,7 @@ func runNode(ctx context.Context, r running) error {
 		return err
 	}
 	defer n.close()
+	n.metrics.MustRegister(r.metrics...)
 	pod, err := n.pod(r.roles, r.maintain)
 	if err != nil {
 		return err
@@ -93,6 +101,7 @@ func runNode(ctx context.Context, r running) error {
 		}
 		g.Go(func() error { return w.health.Run(ctx) })
 		g.Go(func() error { return w.server.Run(ctx, r.listener) })
+		g.Go(func() error { n.register(ctx, r.listener.Addr(), w.health); return nil })
 		r.log.InfoContext(ctx, "serving", "addr", r.listener.Addr().String(), "roles", r.roles, "pod", n.name)
 	}
 	if r.untilIdle > 0 {

@@ -47,6 +47,7 @@ type Config struct {
 	ShutdownGrace time.Duration `koanf:"shutdown-grace"`
 
 	Log          Log                    `koanf:"log"`
+	Logstash     Logstash               `koanf:"logstash"`
 	PG           db.Config              `koanf:"pg"`
 	Mailbox      Mailbox                `koanf:"mailbox"`
 	Kafka        kafka.Config           `koanf:"kafka"`
@@ -65,6 +66,7 @@ type Config struct {
 	Raw          Raw                    `koanf:"raw"`
 	Archive      Archive                `koanf:"archive"`
 	History      History                `koanf:"history"`
+	Eureka       Eureka                 `koanf:"eureka"`
 }
 
 // Log is how the process reports; keys under "log.".
@@ -83,6 +85,7 @@ func Defaults() Config {
 		Lane:          "default",
 		ShutdownGrace: 25 * time.Second,
 		Log:           Log{Level: slog.LevelInfo, Format: "json"},
+		Logstash:      defaultLogstash(),
 		PG:            db.Defaults(),
 		Mailbox:       defaultMailbox(),
 		Kafka:         kafka.Defaults(),
@@ -101,6 +104,7 @@ func Defaults() Config {
 		Raw:           defaultRaw(),
 		Archive:       defaultArchive(),
 		History:       defaultHistory(),
+		Eureka:        defaultEureka(),
 	}
 }
 

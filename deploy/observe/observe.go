@@ -51,13 +51,18 @@ type Log struct {
 	Format string // "json", anything else is text for people
 }
 
-// NewLogger writes to w, one record a line, with the service's name in each JSON record. Times are in UTC.
-func NewLogger(w io.Writer, l Log, service string) *slog.Logger {
+// NewLogger writes to w, one record a line, with the service's name in each JSON record, and to the other handlers. Times are
+// in UTC.
+func NewLogger(w io.Writer, l Log, service string, others ...slog.Handler) *slog.Logger {
+	return slog.New(slog.NewMultiHandler(append(others, handler(w, l, service))...))
+}
+
+func handler(w io.Writer, l Log, service string) slog.Handler {
 	options := &slog.HandlerOptions{Level: l.Level, ReplaceAttr: utc}
 	if l.Format != "json" {
-		return slog.New(slog.NewTextHandler(w, options))
+		return slog.NewTextHandler(w, options)
 	}
-	return slog.New(slog.NewJSONHandler(w, options)).With(slog.String("service", service))
+	return slog.NewJSONHandler(w, options).WithAttrs([]slog.Attr{slog.String("service", service)})
 }
 
 // utc writes the record's own time in UTC, so that the logs of pods in different zones sort together.

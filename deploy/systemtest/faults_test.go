@@ -3,6 +3,7 @@ package systemtest
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -25,6 +26,25 @@ func (w *world) muteKafka(on bool) {
 		w.muted.Add(1)
 		return nil, nil, true
 	})
+}
+
+// SIGTERM while the process still starts ends with 0 too: here PostgreSQL hangs at the first word.
+func TestK05_SIGTERMWhileStarting(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var heard atomic.Bool
+	w.viaPG.Watch(func([]byte) bool { heard.Store(true); return false })
+	thaw := w.viaPG.freeze(t)
+	p := w.start(t, "a")
+	eventually(t, 20*time.Second, func() error {
+		if !heard.Load() {
+			return fmt.Errorf("it has not asked yet")
+		}
+		return nil
+	})
+	p.signal(syscall.SIGTERM)
+	require.Zero(t, p.exit(30*time.Second))
+	thaw()
 }
 
 // SIGTERM and kill -9 in the middle of a send: what follows goes on within a minute; SIGTERM spends no attempt, kill -9 at

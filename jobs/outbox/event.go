@@ -100,6 +100,16 @@ func (e Event) Headers() []Header {
 // Traceparent is the W3C trace context of everything done for a message. It is derived from the message's position, so that
 // nothing has to be stored for records, logs and spans of many processes to find together.
 func Traceparent(p message.Position) string {
-	sum := sha256.Sum256([]byte("msgexchange " + strconv.Itoa(int(p.Generation)) + ":" + strconv.FormatInt(p.ID, 10)))
+	sum := traceSum(p)
 	return "00-" + hex.EncodeToString(sum[:16]) + "-" + hex.EncodeToString(sum[16:24]) + "-01"
+}
+
+// TraceID is the trace id in Traceparent: the trace_id of every log record about the message.
+func TraceID(p message.Position) string {
+	sum := traceSum(p)
+	return hex.EncodeToString(sum[:16])
+}
+
+func traceSum(p message.Position) [sha256.Size]byte {
+	return sha256.Sum256([]byte("msgexchange " + strconv.Itoa(int(p.Generation)) + ":" + strconv.FormatInt(p.ID, 10)))
 }

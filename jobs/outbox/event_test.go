@@ -26,6 +26,7 @@ func TestRecord(t *testing.T) {
 
 	e.Message.Generation = 2
 	require.Equal(t, "2:4711", e.Headers()[1].Value)
+	require.Equal(t, "00-"+outbox.TraceID(e.Message)+"-", outbox.Traceparent(e.Message)[:36], "logs and records find together")
 	require.NotEqual(t, outbox.Traceparent(message.Position{ID: 4711}), outbox.Traceparent(e.Message))
 }
 

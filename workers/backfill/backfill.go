@@ -21,6 +21,7 @@ import (
 	"msgexchange/db/store"
 	"msgexchange/jobs/backfill"
 	"msgexchange/jobs/fault"
+	"msgexchange/jobs/outbox"
 	"msgexchange/workers/drain"
 )
 
@@ -199,9 +200,9 @@ func (b *Backfill) tell(ctx context.Context, all []backfill.Settlement, answers 
 		counts[answers[i].Result]++
 		switch {
 		case s.Reason != "":
-			b.log.ErrorContext(ctx, "mark given up", "msg_id", s.Debt.Pos.ID, "reason", string(s.Reason), "attempt", s.Debt.Attempts, "error", s.Error)
+			b.log.ErrorContext(ctx, "mark given up", "msg_id", s.Debt.Pos.ID, "reason", string(s.Reason), "attempt", s.Debt.Attempts, "error", s.Error, "trace_id", outbox.TraceID(s.Debt.Pos))
 		case s.Error != "":
-			b.log.WarnContext(ctx, "mark failed", "msg_id", s.Debt.Pos.ID, "attempt", s.Debt.Attempts, "next_at", s.Next, "error", s.Error)
+			b.log.WarnContext(ctx, "mark failed", "msg_id", s.Debt.Pos.ID, "attempt", s.Debt.Attempts, "next_at", s.Next, "error", s.Error, "trace_id", outbox.TraceID(s.Debt.Pos))
 		}
 	}
 	b.log.DebugContext(ctx, "marks written", "size", len(all), "settled", settled, "written", counts[backfill.Written],

@@ -79,7 +79,7 @@ func newCourier(d Deps, t outbox.Target, batch int) courier {
 
 // Pending says whether any event of the target waits, also one in backoff. Served by msg_event_pending_idx.
 func (c *courier) Pending(ctx context.Context, q db.Querier) (bool, error) {
-	return c.Store.EventsWait(ctx, q, c.target)
+	return c.Store.EventsWait(ctx, q, c.target, 0)
 }
 
 // parcel is an event to send and the older ones of its flight it stands for.
@@ -216,7 +216,7 @@ func (c *courier) tell(batch []parcel, results []outbox.Result) {
 				c.Metrics.EndToEnd.Observe(now.Sub(p.ReceivedAt).Seconds())
 			}
 		case outbox.Refused, outbox.TooLarge:
-			attrs := []any{"event_id", p.ID, "flid", p.FLID, "attempt", p.Attempts + 1, "error", fault.Text(r.Err)}
+			attrs := []any{"event_id", p.ID, "msg_id", p.Message.ID, "trace_id", outbox.TraceID(p.Message), "flid", p.FLID, "attempt", p.Attempts + 1, "error", fault.Text(r.Err)}
 			if r.Fate == outbox.TooLarge || nextTry(p.Attempts+1, now).IsZero() {
 				c.Log.Error("event dead", attrs...)
 			} else {
@@ -229,7 +229,7 @@ func (c *courier) tell(batch []parcel, results []outbox.Result) {
 }
 
 // relax lets the commit return before it is on disk. What is lost with PostgreSQL is the mark of an event that was sent; it
-// is then sent, or found in the topic, again.
+// is then found in the topic, or, on schd, the same state may be sent again.
 func relax(ctx context.Context, tx pgx.Tx) error {
 	_, err := tx.Exec(ctx, "SET LOCAL synchronous_commit = off")
 	return db.Classify(err)

@@ -11,6 +11,8 @@ import (
 	"msgexchange/db/lease"
 	"msgexchange/jobs"
 	"msgexchange/jobs/fault"
+	"msgexchange/jobs/message"
+	"msgexchange/jobs/outbox"
 	"msgexchange/workers/drain"
 	"msgexchange/workers/head"
 )
@@ -115,7 +117,7 @@ func TestO5_spentIsNotTriedAgain(t *testing.T) {
 	require.Equal(t, "1", r.one("SELECT msg_id::text FROM proc_state WHERE backfill_next_at IS NOT NULL"))
 	require.Equal(t, 1, r.woken[jobs.RoleBackfill])
 	require.InDelta(t, 1, r.metric("msgx_messages_total", "EXHAUSTED", "none", "DEAD"), 0)
-	require.Contains(t, r.log.String(), "level=ERROR msg=\"message processed\" msg_id=1")
+	require.Contains(t, r.log.String(), "level=ERROR msg=\"message processed\" msg_id=1 trace_id="+outbox.TraceID(message.Position{ID: 1}))
 	r.finish()
 	r.requireStates("1 DEAD EXHAUSTED/INFRA 5x", "2 SUCCEEDED 2x")
 }

@@ -9,6 +9,7 @@ import (
 
 	"msgexchange/jobs/fault"
 	"msgexchange/jobs/message"
+	"msgexchange/jobs/outbox"
 )
 
 // Metrics of the head worker, with the contract's names.
@@ -63,7 +64,7 @@ func (h *Head) tell(ctx context.Context, r run, took time.Duration) {
 		}
 		for _, flid := range j.outcome.Loops {
 			h.metrics.loops.Inc()
-			h.log.WarnContext(ctx, "code-share loop", "msg_id", j.row.Pos.ID, "flid", flid)
+			h.log.WarnContext(ctx, "code-share loop", "msg_id", j.row.Pos.ID, "flid", flid, "trace_id", outbox.TraceID(j.row.Pos))
 		}
 		if j.skip == unmatchedResp {
 			h.metrics.unmatched.WithLabelValues(kind).Inc()
@@ -98,7 +99,7 @@ func (h *Head) tellOne(ctx context.Context, j judged, kind string) {
 		return
 	}
 	attrs := []slog.Attr{
-		slog.Int64("msg_id", j.row.Pos.ID), slog.String("kind", kind), slog.String("state", string(j.verdict.State)), slog.Int("attempt", j.row.Attempts),
+		slog.Int64("msg_id", j.row.Pos.ID), slog.String("trace_id", outbox.TraceID(j.row.Pos)), slog.String("kind", kind), slog.String("state", string(j.verdict.State)), slog.Int("attempt", j.row.Attempts),
 	}
 	if j.skip != "" {
 		attrs = append(attrs, slog.String("skip_reason", j.skip))

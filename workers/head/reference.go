@@ -10,6 +10,7 @@ import (
 
 	"msgexchange/db/store"
 	"msgexchange/jobs/message"
+	"msgexchange/jobs/outbox"
 	"msgexchange/jobs/refdata"
 	"msgexchange/jobs/sis"
 )
@@ -83,7 +84,7 @@ func (h *Head) tellReference(ctx context.Context, j judged) {
 		level = slog.LevelWarn
 	}
 	h.log.LogAttrs(ctx, level, "reference data applied",
-		slog.Int64("msg_id", j.row.Pos.ID), slog.String("rtype", j.batch.RType), slog.String("mode", string(j.batch.Mode)),
+		slog.Int64("msg_id", j.row.Pos.ID), slog.String("trace_id", outbox.TraceID(j.row.Pos)), slog.String("rtype", j.batch.RType), slog.String("mode", string(j.batch.Mode)),
 		slog.Int("records", len(j.batch.Records)), slog.Int64("changed", j.applied.Changed), slog.Int64("removed", j.applied.Removed),
 		slog.Bool("stale", j.applied.Stale), slog.Any("remarks", j.msg.Reference.Remarks))
 }

@@ -12,6 +12,8 @@ import (
 	"msgexchange/db/store"
 	"msgexchange/jobs"
 	"msgexchange/jobs/inbox"
+	"msgexchange/jobs/message"
+	"msgexchange/jobs/outbox"
 )
 
 const (
@@ -102,7 +104,8 @@ func (p *Poll) late(ctx context.Context, f *lease.Fence, c inbox.Cursor, passed 
 	}
 	for _, r := range found {
 		p.metrics.late.Inc()
-		p.log.WarnContext(ctx, "late arrival", "lane", p.config.Lane, "msg_id", r.ID, "policy", string(p.config.Late), "watermark", c.W)
+		p.log.WarnContext(ctx, "late arrival", "lane", p.config.Lane, "msg_id", r.ID,
+			"trace_id", outbox.TraceID(message.Position{Generation: c.Generation, ID: r.ID}), "policy", string(p.config.Late), "watermark", c.W)
 		if p.config.Late == inbox.Report { // it stays in its hole, so that it is never taken for a sign of ids running backwards
 			p.told[r.ID] = true
 		}

@@ -10,6 +10,8 @@ import (
 	"msgexchange/db/store"
 	"msgexchange/jobs"
 	"msgexchange/jobs/inbox"
+	"msgexchange/jobs/message"
+	"msgexchange/jobs/outbox"
 	"msgexchange/jobs/sis"
 )
 
@@ -89,7 +91,8 @@ func (p *Poll) regressed(ctx context.Context, extent inbox.Extent, c inbox.Curso
 		case inbox.Edited(m.Row, held.Memory) && !p.edited[m.ID]:
 			p.edited[m.ID] = true
 			p.metrics.edited.Inc()
-			p.log.WarnContext(ctx, "mailbox row edited", "lane", p.config.Lane, "msg_id", m.ID, "hint", "what was taken over stands")
+			p.log.WarnContext(ctx, "mailbox row edited", "lane", p.config.Lane, "msg_id", m.ID,
+				"trace_id", outbox.TraceID(message.Position{Generation: c.Generation, ID: m.ID}), "hint", "what was taken over stands")
 		}
 	}
 	return 0, nil
