@@ -313,7 +313,7 @@ CREATE TABLE public.msg_event (
     CONSTRAINT msg_event_state_check CHECK ((state = ANY (ARRAY['PENDING'::text, 'SENT'::text, 'DEAD'::text]))),
     CONSTRAINT msg_event_target_check CHECK ((target = ANY (ARRAY['KAFKA:msg'::text, 'KAFKA:schd'::text])))
 )
-WITH (fillfactor='80');
+WITH (fillfactor='80', autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='5000', autovacuum_analyze_scale_factor='0.02');
 
 CREATE SEQUENCE public.msg_event_event_id_seq
     START WITH 1
@@ -450,7 +450,7 @@ CREATE TABLE public.proc_state (
     CONSTRAINT proc_state_root_error_class_check CHECK ((root_error_class = ANY (ARRAY['MALFORMED'::text, 'PROTOCOL'::text, 'CODEC_ERROR'::text, 'UNSUPPORTED'::text, 'INFRA'::text, 'EXHAUSTED'::text]))),
     CONSTRAINT proc_state_state_check CHECK ((state = ANY (ARRAY['PENDING'::text, 'FAILED'::text, 'SUCCEEDED'::text, 'SKIPPED'::text, 'DEAD'::text])))
 )
-WITH (fillfactor='70');
+WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='5000', autovacuum_analyze_scale_factor='0.02');
 
 CREATE TABLE public.proc_state_hst (
     msg_id bigint NOT NULL,
@@ -554,6 +554,7 @@ CREATE TABLE public.req_track (
     body text,
     sending_at timestamp with time zone,
     actor text DEFAULT ''::text NOT NULL,
+    noted_at timestamp with time zone,
     CONSTRAINT req_track_kind_check CHECK (((kind = 'RQFD-NONE'::text) OR (kind ~ '^RQRD-[A-Z]{4}$'::text))),
     CONSTRAINT req_track_match_check CHECK ((match = ANY (ARRAY['exact'::text, 'inferred'::text, 'shadow'::text]))),
     CONSTRAINT req_track_seqn_check CHECK (((seqn >= 1) AND (seqn <= 999999))),
@@ -730,9 +731,9 @@ CREATE INDEX msg_event_msg_id_idx ON public.msg_event USING btree (msg_id);
 
 CREATE INDEX msg_event_pending_idx ON public.msg_event USING btree (target, event_id) WHERE (state = 'PENDING'::text);
 
-CREATE INDEX msg_identity_bound_at_idx ON public.msg_identity USING btree (bound_at);
+CREATE INDEX msg_identity_bound_at_idx ON public.msg_identity USING brin (bound_at) WITH (autosummarize='on');
 
-CREATE INDEX msg_raw_created_at_idx ON public.msg_raw USING btree (created_at);
+CREATE INDEX msg_raw_created_at_idx ON public.msg_raw USING brin (created_at) WITH (autosummarize='on');
 
 CREATE INDEX ops_audit_action_idx ON public.ops_audit USING btree (action, at, id);
 

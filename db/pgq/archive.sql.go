@@ -125,7 +125,7 @@ func (q *Queries) ArchiveMessages(ctx context.Context, db DBTX, arg ArchiveMessa
 
 const dropIdentities = `-- name: DropIdentities :execrows
 DELETE FROM msg_identity i USING (
-    SELECT o.identity_key FROM msg_identity o WHERE o.bound_at < $1 ORDER BY o.bound_at LIMIT $2 FOR UPDATE SKIP LOCKED
+    SELECT o.identity_key FROM msg_identity o WHERE o.bound_at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED
 ) AS due
 WHERE i.identity_key = due.identity_key
 `
@@ -166,7 +166,6 @@ DELETE FROM msg_raw r USING (
     SELECT o.generation, o.msg_id FROM msg_raw o
     WHERE o.created_at < $1
       AND NOT EXISTS (SELECT 1 FROM proc_state p WHERE p.msg_id = o.msg_id AND p.generation = o.generation AND p.state IN ('PENDING', 'FAILED'))
-    ORDER BY o.created_at
     LIMIT $2
     FOR UPDATE SKIP LOCKED
 ) AS due

@@ -84,7 +84,7 @@ FROM jsonb_to_recordset($2::jsonb) AS x(
     msg_id bigint, state text, reset boolean, error_class text, root_error_class text, last_error text, skip_reason text,
     identity_key text, identity_reuse text, next_attempt_at timestamptz, finished_at timestamptz, backfill_next_at timestamptz,
     content_hash text, sndr text, type text, styp text, seqn bigint, dttm timestamptz)
-WHERE p.msg_id = x.msg_id AND p.state IN ('PENDING', 'FAILED')
+WHERE p.msg_id = x.msg_id AND p.finished_at IS NULL
 `
 
 type FinishMessagesParams struct {
@@ -93,7 +93,8 @@ type FinishMessagesParams struct {
 }
 
 // Where each message of a batch goes, with its mark owed, in one statement (O6). Only unfinished rows: a second run of
-// the same work changes nothing (K06). reset: the message was charged but not tried, and is not to pay for it.
+// the same work changes nothing (K06). reset: the message was charged but not tried, and is not to pay for it. Served by
+// the primary key; asked for by state, PostgreSQL would go through the whole backlog (finished_at says the same).
 func (q *Queries) FinishMessages(ctx context.Context, db DBTX, arg FinishMessagesParams) (int64, error) {
 	result, err := db.Exec(ctx, finishMessages, arg.Now, arg.Rows)
 	if err != nil {

@@ -69,7 +69,6 @@ DELETE FROM msg_raw r USING (
     SELECT o.generation, o.msg_id FROM msg_raw o
     WHERE o.created_at < @before
       AND NOT EXISTS (SELECT 1 FROM proc_state p WHERE p.msg_id = o.msg_id AND p.generation = o.generation AND p.state IN ('PENDING', 'FAILED'))
-    ORDER BY o.created_at
     LIMIT @max_rows
     FOR UPDATE SKIP LOCKED
 ) AS due
@@ -78,7 +77,7 @@ WHERE r.generation = due.generation AND r.msg_id = due.msg_id;
 -- name: DropIdentities :execrows
 -- Identities past their own retention. Served by msg_identity_bound_at_idx.
 DELETE FROM msg_identity i USING (
-    SELECT o.identity_key FROM msg_identity o WHERE o.bound_at < @before ORDER BY o.bound_at LIMIT @max_rows FOR UPDATE SKIP LOCKED
+    SELECT o.identity_key FROM msg_identity o WHERE o.bound_at < @before LIMIT @max_rows FOR UPDATE SKIP LOCKED
 ) AS due
 WHERE i.identity_key = due.identity_key;
 

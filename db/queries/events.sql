@@ -17,8 +17,10 @@ FROM (SELECT unnest(@event_ids::bigint[]) AS event_id, unnest(@targets::text[]) 
              unnest(@state_versions::bigint[]) AS state_version, unnest(@kinds::text[]) AS kind, unnest(@sndrs::text[]) AS sndr,
              unnest(@payloads::text[]) AS payload, unnest(@received_ats::timestamptz[]) AS received_at) x;
 
--- name: EventsWait :one
-SELECT EXISTS (SELECT 1 FROM msg_event WHERE target = @target AND state = 'PENDING') AS waiting;
+-- name: EventsWait :many
+-- The oldest event after one that is not sent. Not EXISTS: while PostgreSQL's statistics say that most events wait, it looks for
+-- any through the whole table.
+SELECT event_id FROM msg_event WHERE target = @target AND state = 'PENDING' AND event_id > @after::bigint ORDER BY event_id LIMIT 1;
 
 -- name: WaitingEvents :many
 -- The oldest events of a target that are not sent, without their payloads.
@@ -26,10 +28,11 @@ SELECT event_id, flid, next_attempt_at, created_at
 FROM msg_event WHERE target = @target AND state = 'PENDING' ORDER BY event_id LIMIT @max_rows;
 
 -- name: PendingEvents :many
--- The oldest events of a target that are not sent.
+-- The oldest events of a target after one that are not sent. What was sent stays in the index until a vacuum: after spares
+-- stepping over it.
 SELECT event_id, target, msg_id, generation, flid, partition_key, event_type, state_version, kind, sndr, payload, received_at,
        attempts, next_attempt_at
-FROM msg_event WHERE target = @target AND state = 'PENDING' ORDER BY event_id LIMIT @max_rows;
+FROM msg_event WHERE target = @target AND state = 'PENDING' AND event_id > @after::bigint ORDER BY event_id LIMIT @max_rows;
 
 -- name: EventsByID :many
 -- Of the events named, those not sent. Served by the primary key.
@@ -38,17 +41,18 @@ SELECT event_id, target, msg_id, generation, flid, partition_key, event_type, st
 FROM msg_event WHERE event_id = ANY(@ids::bigint[]) AND state = 'PENDING' ORDER BY event_id;
 
 -- name: MarkEventsSent :execrows
--- Where each acknowledged event lies. An offset of -1 is unknown. Rows already SENT stay as they are.
+-- Where each acknowledged event lies. An offset of -1 is unknown. Rows already SENT stay as they are. Served by the primary key; asked
+-- for as PENDING, PostgreSQL would go through all that wait when it believes they are few.
 UPDATE msg_event e SET state = 'SENT', sent_at = @now, kafka_partition = x.part, kafka_offset = nullif(x.off, -1),
     next_attempt_at = NULL, last_error = NULL
 FROM (SELECT unnest(@ids::bigint[]) AS event_id, unnest(@partitions::integer[]) AS part, unnest(@offsets::bigint[]) AS off) x
-WHERE e.event_id = x.event_id AND e.state = 'PENDING';
+WHERE e.event_id = x.event_id AND e.state NOT IN ('SENT', 'DEAD');
 
 -- name: MarkEventsSuperseded :execrows
--- Events that a newer one of the same flight stood for.
+-- Events that a newer one of the same flight stood for. Served by the primary key, as above.
 UPDATE msg_event e SET state = 'SENT', sent_at = @now, superseded_by = x.newer, next_attempt_at = NULL, last_error = NULL
 FROM (SELECT unnest(@ids::bigint[]) AS event_id, unnest(@newer::bigint[]) AS newer) x
-WHERE e.event_id = x.event_id AND e.state = 'PENDING';
+WHERE e.event_id = x.event_id AND e.state NOT IN ('SENT', 'DEAD');
 
 -- name: CloseDeadEvents :execrows
 -- Events that died and are older than what their flight's consumers have now: they must never go out any more, also when
@@ -87,6 +91,27 @@ SELECT event_id FROM msg_event
 WHERE state = 'DEAD' AND (sqlc.narg('target')::text IS NULL OR target = sqlc.narg('target'))
   AND event_id BETWEEN @from_id AND @to_id
 ORDER BY event_id LIMIT @max_rows;
+
+-- name: RestoreDeadEvents :exec
+-- Out of the archive, as they were. Served by its primary key, once for each generation of ids there has been.
+WITH back AS (
+    DELETE FROM msg_event_hst h
+    WHERE h.event_id = ANY(@ids::bigint[]) AND h.state = 'DEAD'
+      AND h.generation = ANY (ARRAY(SELECT generate_series(0, coalesce((SELECT max(c.generation) FROM inbox_cursor c), 0))))
+    RETURNING h.event_id, h.target, h.msg_id, h.generation, h.flid, h.partition_key, h.event_type, h.state_version, h.kind, h.sndr, h.payload,
+        h.state, h.attempts, h.next_attempt_at, h.last_error, h.refusal, h.superseded_by, h.kafka_partition, h.kafka_offset, h.received_at, h.created_at, h.sent_at
+)
+INSERT INTO msg_event (event_id, target, msg_id, generation, flid, partition_key, event_type, state_version, kind, sndr, payload,
+    state, attempts, next_attempt_at, last_error, refusal, superseded_by, kafka_partition, kafka_offset, received_at, created_at, sent_at)
+SELECT event_id, target, msg_id, generation, flid, partition_key, event_type, state_version, kind, sndr, payload,
+    state, attempts, next_attempt_at, last_error, refusal, superseded_by, kafka_partition, kafka_offset, received_at, created_at, sent_at
+FROM back;
+
+-- name: ArchivedEvents :many
+-- Served by the primary key, once for each generation of ids there has been.
+SELECT h.event_id, h.target, h.state, h.flid FROM msg_event_hst h
+WHERE h.event_id = ANY(@ids::bigint[])
+  AND h.generation = ANY (ARRAY(SELECT generate_series(0, coalesce((SELECT max(c.generation) FROM inbox_cursor c), 0))));
 
 -- name: LockEvents :many
 -- Served by the primary key; the newer one of the flight by msg_event_pending_idx.

@@ -29,7 +29,8 @@ SELECT msg_id, body, size_bytes FROM msg_raw WHERE generation = @generation AND 
 
 -- name: FinishMessages :execrows
 -- Where each message of a batch goes, with its mark owed, in one statement (O6). Only unfinished rows: a second run of
--- the same work changes nothing (K06). reset: the message was charged but not tried, and is not to pay for it.
+-- the same work changes nothing (K06). reset: the message was charged but not tried, and is not to pay for it. Served by
+-- the primary key; asked for by state, PostgreSQL would go through the whole backlog (finished_at says the same).
 UPDATE proc_state p SET
     state = x.state,
     attempts = CASE WHEN x.reset THEN greatest(p.attempts - 1, 0) ELSE p.attempts END,
@@ -49,7 +50,7 @@ FROM jsonb_to_recordset(@rows::jsonb) AS x(
     msg_id bigint, state text, reset boolean, error_class text, root_error_class text, last_error text, skip_reason text,
     identity_key text, identity_reuse text, next_attempt_at timestamptz, finished_at timestamptz, backfill_next_at timestamptz,
     content_hash text, sndr text, type text, styp text, seqn bigint, dttm timestamptz)
-WHERE p.msg_id = x.msg_id AND p.state IN ('PENDING', 'FAILED');
+WHERE p.msg_id = x.msg_id AND p.finished_at IS NULL;
 
 -- name: Identities :many
 SELECT identity_key, msg_id, generation, dttm, content_hash FROM msg_identity WHERE identity_key = ANY(@keys::text[]);

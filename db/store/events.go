@@ -74,15 +74,15 @@ func appendEvent(p *pgq.InsertEventsParams, e outbox.Event) {
 	p.ReceivedAts = append(p.ReceivedAts, e.ReceivedAt)
 }
 
-// EventsWait says whether any event of a target is not sent, also one in backoff.
-func (s *Store) EventsWait(ctx context.Context, q db.Querier, t outbox.Target) (bool, error) {
-	ok, err := s.q.EventsWait(ctx, q, string(t))
-	return ok, db.Classify(err)
+// EventsWait says whether any event of a target is not sent, also one in backoff. Those up to after are not looked at.
+func (s *Store) EventsWait(ctx context.Context, q db.Querier, t outbox.Target, after int64) (bool, error) {
+	first, err := s.q.EventsWait(ctx, q, pgq.EventsWaitParams{Target: string(t), After: after})
+	return len(first) > 0, db.Classify(err)
 }
 
-// PendingEvents gives the oldest events of a target that are not sent, in order.
-func (s *Store) PendingEvents(ctx context.Context, q db.Querier, t outbox.Target, limit int) ([]Queued, error) {
-	rows, err := s.q.PendingEvents(ctx, q, pgq.PendingEventsParams{Target: string(t), MaxRows: int32(limit)})
+// PendingEvents gives the oldest events of a target that are not sent, in order. Those up to after are not looked at.
+func (s *Store) PendingEvents(ctx context.Context, q db.Querier, t outbox.Target, after int64, limit int) ([]Queued, error) {
+	rows, err := s.q.PendingEvents(ctx, q, pgq.PendingEventsParams{Target: string(t), After: after, MaxRows: int32(limit)})
 	if err != nil {
 		return nil, fmt.Errorf("read events: %w", db.Classify(err))
 	}

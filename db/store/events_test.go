@@ -48,7 +48,7 @@ func TestInsertEventsKeepsOrderAndContent(t *testing.T) {
 	var got [2][]store.Queued
 	for i, target := range outbox.AllTargets() {
 		var err error
-		got[i], err = s.PendingEvents(t.Context(), tx, target, 5000)
+		got[i], err = s.PendingEvents(t.Context(), tx, target, 0, 5000)
 		require.NoError(t, err)
 	}
 	for i, want := range in {

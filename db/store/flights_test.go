@@ -50,6 +50,25 @@ func TestFlights_comeBackAsTheyWereSaved(t *testing.T) {
 	})
 }
 
+// One schedule may bring more flights than one statement takes.
+func TestSaveFlights_inPieces(t *testing.T) {
+	t.Parallel()
+	s, tx := setup(t), dbtest.Tx(t)
+	const first, many = 500_000, 10_001
+	saves := make([]store.Save, many)
+	for i := range saves {
+		saves[i] = store.Save{After: named(first+int64(i), 0), Lists: []string{"gtdt"}}
+		saves[i].After.Lists = map[string][]sis.Entry{"gtdt": {{Key: "1", Fields: sis.Fields{"gate": sis.TextValue(fmt.Sprint(i))}}}}
+	}
+	require.NoError(t, s.SaveFlights(t.Context(), tx, saves))
+	for _, i := range []int64{0, 4999, 5000, many - 1} {
+		require.Equal(t, fmt.Sprint(i), load(t, s, tx, first+i).Lists["gtdt"][0].Fields["gate"].Str)
+	}
+	var n int
+	require.NoError(t, tx.QueryRow(t.Context(), "SELECT count(*) FROM flight_schd WHERE flid >= $1", first).Scan(&n))
+	require.Equal(t, many, n)
+}
+
 func TestLoadFlights_bringsMastersAndChildrenAllTheWay(t *testing.T) {
 	t.Parallel()
 	s, tx := setup(t), dbtest.Tx(t)

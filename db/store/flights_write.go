@@ -26,12 +26,23 @@ type Save struct {
 	Lists []string
 }
 
-// SaveFlights writes flights, each at most once, by FLID, in at most three statements. The caller holds the head's fence.
+// maxFlightsAtOnce bounds a statement of SaveFlights: one schedule may bring 70,000, and neither may a statement take half a
+// minute, nor the server wait for seconds until it is written.
+const maxFlightsAtOnce = 5000
+
+// SaveFlights writes flights, each at most once, by FLID, in at most three statements for 5,000 of them. The caller holds the
+// head's fence.
 func (s *Store) SaveFlights(ctx context.Context, tx pgx.Tx, saves []Save) error {
-	if len(saves) == 0 {
-		return nil
-	}
 	saves = slices.SortedFunc(slices.Values(saves), func(a, b Save) int { return cmp.Compare(a.After.FLID, b.After.FLID) })
+	for some := range slices.Chunk(saves, maxFlightsAtOnce) {
+		if err := s.saveSome(ctx, tx, some); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) saveSome(ctx context.Context, tx pgx.Tx, saves []Save) error {
 	rows := make([]flightRow, len(saves))
 	lists := map[string]*changedList{}
 	for i, save := range saves {

@@ -140,19 +140,20 @@ func (o *outgoing) fill(ctx context.Context) error {
 
 // mark reads and marks in batches, as fast as that goes, with commits like the role's.
 func (o *outgoing) mark(ctx context.Context) error {
+	var last int64
 	for more := true; more; {
 		err := db.InTx(ctx, o.pool, func(tx pgx.Tx) error {
 			if err := o.store.Relax(ctx, tx); err != nil {
 				return err
 			}
-			events, err := o.store.PendingEvents(ctx, tx, outbox.Msg, deliver.Defaults().Batch)
+			events, err := o.store.PendingEvents(ctx, tx, outbox.Msg, last, deliver.Defaults().Batch)
 			if err != nil {
 				return err
 			}
 			more = len(events) > 0
 			sent := make([]store.Delivered, len(events))
 			for i, e := range events {
-				sent[i] = store.Delivered{ID: e.ID, FLID: e.FLID}
+				sent[i], last = store.Delivered{ID: e.ID, FLID: e.FLID}, e.ID
 			}
 			return o.store.MarkSent(ctx, tx, outbox.Msg, sent, time.Now())
 		})

@@ -37,6 +37,9 @@ func drain(ctx context.Context, b *bench) error {
 		if err := b.drained(ctx); err != nil {
 			return err
 		}
+		if err := b.settleIn(ctx); err != nil {
+			return err
+		}
 		for range b.rounds {
 			if err := d.round(ctx); err != nil {
 				return err
@@ -101,6 +104,20 @@ func (d *drains) tell() {
 	d.table.limit("processor time of one of them, all processes, marks too", "%s", d.cpu.per(len(d.quick)*d.backlog))
 	const half = 0.5
 	d.table.goal("the same, the broker takes 2 ms to answer", slowly >= half, "≥ 0.5 of it", "%.0f messages/s = %.2f of it", median(d.slow), slowly)
+}
+
+// settleIn makes PostgreSQL know its tables as it does in a system that has run for some minutes.
+func (b *bench) settleIn(ctx context.Context) error {
+	const few = 1000
+	o := *b
+	o.backlog = few
+	_, err := o.backlogRate(ctx, 0)
+	b.seqn = o.seqn
+	if err != nil {
+		return err
+	}
+	_, err = b.world.Pool.Exec(ctx, "VACUUM ANALYZE")
+	return err
 }
 
 func ratios(of, by []float64) []float64 {

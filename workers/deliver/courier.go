@@ -79,7 +79,7 @@ func newCourier(d Deps, t outbox.Target, batch int) courier {
 
 // Pending says whether any event of the target waits, also one in backoff. Served by msg_event_pending_idx.
 func (c *courier) Pending(ctx context.Context, q db.Querier) (bool, error) {
-	return c.Store.EventsWait(ctx, q, c.target)
+	return c.Store.EventsWait(ctx, q, c.target, 0)
 }
 
 // parcel is an event to send and the older ones of its flight it stands for.
@@ -229,7 +229,7 @@ func (c *courier) tell(batch []parcel, results []outbox.Result) {
 }
 
 // relax lets the commit return before it is on disk. What is lost with PostgreSQL is the mark of an event that was sent; it
-// is then sent, or found in the topic, again.
+// is then found in the topic, or, on schd, the same state may be sent again.
 func relax(ctx context.Context, tx pgx.Tx) error {
 	_, err := tx.Exec(ctx, "SET LOCAL synchronous_commit = off")
 	return db.Classify(err)

@@ -387,3 +387,39 @@ func TestK22_RoleThatCameBackDoesNotRepeatWhatIsThere(t *testing.T) {
 	require.Equal(t, 2, r.topic.Sends())
 	require.Equal(t, repeat("SENT", 2), r.column(t, "state"))
 }
+
+// What an operator puts back lies below where the reading of a backlog has come to; it is seen all the same.
+func TestMsgSeesWhatCameBack(t *testing.T) {
+	t.Parallel()
+	r := setup(t, jobs.RoleMsg)
+	r.insert(t, outbox.Msg, 1, 2, 3)
+	_, err := r.pool.Exec(t.Context(), "UPDATE msg_event SET state = 'DEAD', attempts = 5 WHERE event_id = (SELECT min(event_id) FROM msg_event)")
+	require.NoError(t, err)
+	m := r.msg()
+	r.run(t, m)
+	require.Equal(t, []string{"DEAD", "SENT", "SENT"}, r.column(t, "state"))
+	_, err = r.pool.Exec(t.Context(), "UPDATE msg_event SET state = 'PENDING', attempts = 0 WHERE state = 'DEAD'")
+	require.NoError(t, err)
+	r.insert(t, outbox.Msg, 4)
+	r.run(t, m)
+	require.Equal(t, []string{"PENDING", "SENT", "SENT", "SENT"}, r.column(t, "state"), "the backlog is not read from its start each time")
+	r.pass(time.Second)
+	r.run(t, m)
+	require.Equal(t, repeat("SENT", 4), r.column(t, "state"))
+}
+
+// Marks need not have reached the disk when PostgreSQL crashes: their events wait again, and are found in the topic.
+func TestMsgDoesNotRepeatWhatLostItsMark(t *testing.T) {
+	t.Parallel()
+	r := setup(t, jobs.RoleMsg)
+	r.insert(t, outbox.Msg, 1, 2, 3)
+	m := r.msg()
+	r.run(t, m)
+	want := r.sent()
+	_, err := r.pool.Exec(t.Context(), "UPDATE msg_event SET state = 'PENDING', sent_at = NULL, kafka_partition = NULL, kafka_offset = NULL")
+	require.NoError(t, err)
+	r.pass(time.Second)
+	r.run(t, m)
+	require.Equal(t, want, r.sent())
+	require.Equal(t, repeat("SENT", 3), r.column(t, "state"))
+}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"msgexchange/db"
 	"msgexchange/db/lease"
 	"msgexchange/db/store"
 	"msgexchange/jobs"
@@ -37,10 +38,14 @@ func (h *Head) commit(ctx context.Context, f *lease.Fence, msgs []input) (run, e
 			return err
 		}
 		r = run{judged: make([]judged, len(msgs))}
-		for i, m := range msgs {
-			r.judged[i] = g.next(m)
+		if err := db.Awake(ctx, tx, func() {
+			for i, m := range msgs {
+				r.judged[i] = g.next(m)
+			}
+			r.gather(h.config)
+		}); err != nil {
+			return err
 		}
-		r.gather(h.config)
 		if err := h.saveFlights(ctx, tx, r, now); err != nil {
 			return err
 		}

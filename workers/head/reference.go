@@ -22,9 +22,9 @@ type bridges struct {
 }
 
 // bridgesFor gives the airbridges as tx sees them, when a message of the batch assigns a stand. A list that is refreshed
-// while the batch is decided counts for later batches.
+// while the batch is decided counts for later batches. Bridges that were configured are asked instead.
 func (h *Head) bridgesFor(ctx context.Context, tx pgx.Tx, decoded []sis.Message) (*refdata.Stands, error) {
-	if !slices.ContainsFunc(decoded, assignsStand) {
+	if h.config.Flight.Bridges != nil || !slices.ContainsFunc(decoded, assignsStand) {
 		return nil, nil //nolint:nilnil // nobody will ask
 	}
 	versions, err := h.store.ReferenceVersions(ctx, tx, refdata.BridgeLists())
