@@ -208,7 +208,8 @@ func TestRunbookExpiredRequest(t *testing.T) {
 	expired := b.items(b.sees("get '/ops/requests?state=EXPIRED'", `"RQRD-SLST"`))
 	require.Equal(t, []string{"timeout", "null"}, []string{expired[0].text("reason"), expired[0].text("takenAt")}, "the transport did not take it")
 	require.NotEqual(t, "null", expired[0].text("sentAt"))
-	starts()
+	starts() // and answers what nobody waits for any more
+	b.sees("get '/ops/messages?state=SKIPPED'", `"unmatched-resp"`)
 	for _, order := range []string{again, `order /ops/requests '{"kind":"RQFD-NONE","startTime":"2026-11-30 00:00","endTime":"2026-11-30 23:59","reason":"INC-4"}'`} {
 		id := b.story(b.types(order)).text("id")
 		b.sees("get '/ops/requests?limit=5'", `"id":`+id+`,[^}]*"DONE"`)
