@@ -412,7 +412,7 @@ func (q *Queries) MarkEventsFailed(ctx context.Context, db DBTX, rows json.RawMe
 }
 
 const markEventsSent = `-- name: MarkEventsSent :execrows
-UPDATE msg_event e SET state = 'SENT', sent_at = $1, kafka_partition = x.part, kafka_offset = nullif(x.off, -1),
+UPDATE msg_event e SET state = 'SENT', sent_at = $1, kafka_partition = x.part, kafka_offset = x.off,
     next_attempt_at = NULL, last_error = NULL
 FROM (SELECT unnest($2::bigint[]) AS event_id, unnest($3::integer[]) AS part, unnest($4::bigint[]) AS off) x
 WHERE e.event_id = x.event_id AND e.state NOT IN ('SENT', 'DEAD')
@@ -425,7 +425,7 @@ type MarkEventsSentParams struct {
 	Offsets    []int64
 }
 
-// Where each acknowledged event lies. An offset of -1 is unknown. Rows already SENT stay as they are. Served by the primary key; asked
+// Where each acknowledged event lies. Rows already SENT stay as they are. Served by the primary key; asked
 // for as PENDING, PostgreSQL would go through all that wait when it believes they are few.
 func (q *Queries) MarkEventsSent(ctx context.Context, db DBTX, arg MarkEventsSentParams) (int64, error) {
 	result, err := db.Exec(ctx, markEventsSent,

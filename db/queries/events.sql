@@ -41,9 +41,9 @@ SELECT event_id, target, msg_id, generation, flid, partition_key, event_type, st
 FROM msg_event WHERE event_id = ANY(@ids::bigint[]) AND state = 'PENDING' ORDER BY event_id;
 
 -- name: MarkEventsSent :execrows
--- Where each acknowledged event lies. An offset of -1 is unknown. Rows already SENT stay as they are. Served by the primary key; asked
+-- Where each acknowledged event lies. Rows already SENT stay as they are. Served by the primary key; asked
 -- for as PENDING, PostgreSQL would go through all that wait when it believes they are few.
-UPDATE msg_event e SET state = 'SENT', sent_at = @now, kafka_partition = x.part, kafka_offset = nullif(x.off, -1),
+UPDATE msg_event e SET state = 'SENT', sent_at = @now, kafka_partition = x.part, kafka_offset = x.off,
     next_attempt_at = NULL, last_error = NULL
 FROM (SELECT unnest(@ids::bigint[]) AS event_id, unnest(@partitions::integer[]) AS part, unnest(@offsets::bigint[]) AS off) x
 WHERE e.event_id = x.event_id AND e.state NOT IN ('SENT', 'DEAD');
