@@ -56,7 +56,7 @@ test-unit: ## test the core only: no servers, seconds
 test-kafka: ## test delivery against real brokers: MSGX_TEST_KAFKA=host:port,… or each of KAFKA_VERSIONS, started privately
 	@homes="$$([ -n '$(MSGX_TEST_KAFKA)' ] || deploy/setup/kafka.sh $(KAFKA_VERSIONS))" || exit 1; \
 	MSGX_TEST_KAFKA='$(MSGX_TEST_KAFKA)' MSGX_TEST_KAFKA_HOMES="$$homes" \
-		$(GO) test -count=1 -timeout 20m -v -tags kafka -run TestRealBroker ./workers/deliver/kafkatest
+		$(GO) test -count=1 -timeout 40m -v -tags kafka -run TestRealBroker ./workers/deliver/kafkatest
 
 .PHONY: soak
 soak: ## everything goes wrong for SOAK (5m), then every record is checked; SEED=n repeats a run

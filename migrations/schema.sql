@@ -554,6 +554,7 @@ CREATE TABLE public.req_track (
     body text,
     sending_at timestamp with time zone,
     actor text DEFAULT ''::text NOT NULL,
+    noted_at timestamp with time zone,
     CONSTRAINT req_track_kind_check CHECK (((kind = 'RQFD-NONE'::text) OR (kind ~ '^RQRD-[A-Z]{4}$'::text))),
     CONSTRAINT req_track_match_check CHECK ((match = ANY (ARRAY['exact'::text, 'inferred'::text, 'shadow'::text]))),
     CONSTRAINT req_track_seqn_check CHECK (((seqn >= 1) AND (seqn <= 999999))),

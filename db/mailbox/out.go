@@ -43,7 +43,7 @@ func (m *Mailbox) SendRequest(ctx context.Context, text, routingID string) (id i
 
 // How long the server lets us wait for whoever tries the same request, and how long giving the lock back may take.
 const (
-	lockWaitSeconds = 5
+	lockWaitSeconds = 2
 	unlockTimeout   = 2 * time.Second
 )
 
@@ -58,7 +58,7 @@ func lock(ctx context.Context, conn *sql.Conn, text string) (unlock func(), err 
 		return nil, classify(op, err)
 	}
 	if got.Int64 != locked {
-		return nil, fault.New(fault.Outage, "mailbox: "+op, "somebody else has been sending it for %d s", lockWaitSeconds)
+		return nil, fault.New(fault.Infra, "mailbox: "+op, "somebody else has been sending it for %d s", lockWaitSeconds)
 	}
 	return func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unlockTimeout)

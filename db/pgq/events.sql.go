@@ -11,6 +11,45 @@ import (
 	"time"
 )
 
+const archivedEvents = `-- name: ArchivedEvents :many
+SELECT h.event_id, h.target, h.state, h.flid FROM msg_event_hst h
+WHERE h.event_id = ANY($1::bigint[])
+  AND h.generation = ANY (ARRAY(SELECT generate_series(0, coalesce((SELECT max(c.generation) FROM inbox_cursor c), 0))))
+`
+
+type ArchivedEventsRow struct {
+	EventID int64
+	Target  string
+	State   string
+	Flid    int64
+}
+
+// Served by the primary key, once for each generation of ids there has been.
+func (q *Queries) ArchivedEvents(ctx context.Context, db DBTX, ids []int64) ([]ArchivedEventsRow, error) {
+	rows, err := db.Query(ctx, archivedEvents, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ArchivedEventsRow
+	for rows.Next() {
+		var i ArchivedEventsRow
+		if err := rows.Scan(
+			&i.EventID,
+			&i.Target,
+			&i.State,
+			&i.Flid,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const claimTerm = `-- name: ClaimTerm :one
 INSERT INTO delivery_term AS d (lane, target, cluster_id, producer_id, epoch)
 VALUES ($1, $2, $3, $4, $5)
@@ -373,7 +412,7 @@ func (q *Queries) MarkEventsFailed(ctx context.Context, db DBTX, rows json.RawMe
 }
 
 const markEventsSent = `-- name: MarkEventsSent :execrows
-UPDATE msg_event e SET state = 'SENT', sent_at = $1, kafka_partition = x.part, kafka_offset = nullif(x.off, -1),
+UPDATE msg_event e SET state = 'SENT', sent_at = $1, kafka_partition = x.part, kafka_offset = x.off,
     next_attempt_at = NULL, last_error = NULL
 FROM (SELECT unnest($2::bigint[]) AS event_id, unnest($3::integer[]) AS part, unnest($4::bigint[]) AS off) x
 WHERE e.event_id = x.event_id AND e.state NOT IN ('SENT', 'DEAD')
@@ -386,7 +425,7 @@ type MarkEventsSentParams struct {
 	Offsets    []int64
 }
 
-// Where each acknowledged event lies. An offset of -1 is unknown. Rows already SENT stay as they are. Served by the primary key; asked
+// Where each acknowledged event lies. Rows already SENT stay as they are. Served by the primary key; asked
 // for as PENDING, PostgreSQL would go through all that wait when it believes they are few.
 func (q *Queries) MarkEventsSent(ctx context.Context, db DBTX, arg MarkEventsSentParams) (int64, error) {
 	result, err := db.Exec(ctx, markEventsSent,
@@ -498,6 +537,27 @@ func (q *Queries) RequeueEvents(ctx context.Context, db DBTX, ids []int64) (int6
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const restoreDeadEvents = `-- name: RestoreDeadEvents :exec
+WITH back AS (
+    DELETE FROM msg_event_hst h
+    WHERE h.event_id = ANY($1::bigint[]) AND h.state = 'DEAD'
+      AND h.generation = ANY (ARRAY(SELECT generate_series(0, coalesce((SELECT max(c.generation) FROM inbox_cursor c), 0))))
+    RETURNING h.event_id, h.target, h.msg_id, h.generation, h.flid, h.partition_key, h.event_type, h.state_version, h.kind, h.sndr, h.payload,
+        h.state, h.attempts, h.next_attempt_at, h.last_error, h.refusal, h.superseded_by, h.kafka_partition, h.kafka_offset, h.received_at, h.created_at, h.sent_at
+)
+INSERT INTO msg_event (event_id, target, msg_id, generation, flid, partition_key, event_type, state_version, kind, sndr, payload,
+    state, attempts, next_attempt_at, last_error, refusal, superseded_by, kafka_partition, kafka_offset, received_at, created_at, sent_at)
+SELECT event_id, target, msg_id, generation, flid, partition_key, event_type, state_version, kind, sndr, payload,
+    state, attempts, next_attempt_at, last_error, refusal, superseded_by, kafka_partition, kafka_offset, received_at, created_at, sent_at
+FROM back
+`
+
+// Out of the archive, as they were. Served by its primary key, once for each generation of ids there has been.
+func (q *Queries) RestoreDeadEvents(ctx context.Context, db DBTX, ids []int64) error {
+	_, err := db.Exec(ctx, restoreDeadEvents, ids)
+	return err
 }
 
 const waitingEvents = `-- name: WaitingEvents :many

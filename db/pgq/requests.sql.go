@@ -50,8 +50,9 @@ func (q *Queries) BeginRequest(ctx context.Context, db DBTX, arg BeginRequestPar
 }
 
 const expireRequests = `-- name: ExpireRequests :exec
-UPDATE req_track SET state = 'EXPIRED', expired_at = $1::timestamptz, reason = $2::text
-WHERE id = ANY($3::bigint[]) AND state = ANY($4::text[])
+WITH held AS (SELECT id FROM req_track WHERE id = ANY($3::bigint[]) AND state = ANY($4::text[]) ORDER BY id FOR UPDATE)
+UPDATE req_track r SET state = 'EXPIRED', expired_at = $1::timestamptz, reason = $2::text
+FROM held WHERE r.id = held.id
 `
 
 type ExpireRequestsParams struct {
@@ -221,7 +222,7 @@ func (q *Queries) OpenRequestCounts(ctx context.Context, db DBTX) ([]OpenRequest
 }
 
 const openRequests = `-- name: OpenRequests :many
-SELECT id, kind, state, seqn, body, registered_at, sending_at, sent_at, taken_at, coutmsgs_id
+SELECT id, kind, state, seqn, body, registered_at, sending_at, sent_at, noted_at, taken_at, coutmsgs_id
 FROM req_track WHERE state IN ('REGISTERED', 'SENT', 'WAITING') ORDER BY id
 `
 
@@ -234,6 +235,7 @@ type OpenRequestsRow struct {
 	RegisteredAt time.Time
 	SendingAt    *time.Time
 	SentAt       *time.Time
+	NotedAt      *time.Time
 	TakenAt      *time.Time
 	CoutmsgsID   *int64
 }
@@ -257,6 +259,7 @@ func (q *Queries) OpenRequests(ctx context.Context, db DBTX) ([]OpenRequestsRow,
 			&i.RegisteredAt,
 			&i.SendingAt,
 			&i.SentAt,
+			&i.NotedAt,
 			&i.TakenAt,
 			&i.CoutmsgsID,
 		); err != nil {
@@ -387,20 +390,26 @@ func (q *Queries) RequestState(ctx context.Context, db DBTX, id int64) (RequestS
 }
 
 const sentRequest = `-- name: SentRequest :exec
-UPDATE req_track SET coutmsgs_id = $1::bigint, sent_at = coalesce(sent_at, $2::timestamptz),
+UPDATE req_track SET coutmsgs_id = $1::bigint, sent_at = coalesce(sent_at, $2::timestamptz), noted_at = $3::timestamptz,
     state = CASE WHEN state = 'REGISTERED' THEN 'SENT' ELSE state END
-WHERE id = $3 AND coutmsgs_id IS NULL
+WHERE id = $4 AND coutmsgs_id IS NULL
 `
 
 type SentRequestParams struct {
 	CoutmsgsID int64
 	SentAt     time.Time
+	Now        time.Time
 	ID         int64
 }
 
 // It is in the mailbox. One that ended meanwhile keeps its state and learns its id all the same.
 func (q *Queries) SentRequest(ctx context.Context, db DBTX, arg SentRequestParams) error {
-	_, err := db.Exec(ctx, sentRequest, arg.CoutmsgsID, arg.SentAt, arg.ID)
+	_, err := db.Exec(ctx, sentRequest,
+		arg.CoutmsgsID,
+		arg.SentAt,
+		arg.Now,
+		arg.ID,
+	)
 	return err
 }
 
@@ -439,9 +448,10 @@ func (q *Queries) SupersedeRequest(ctx context.Context, db DBTX, arg SupersedeRe
 }
 
 const takenRequests = `-- name: TakenRequests :exec
+WITH held AS (SELECT id FROM req_track WHERE id = ANY($1::bigint[]) AND state = 'SENT' ORDER BY id FOR UPDATE)
 UPDATE req_track r SET state = 'WAITING', taken_at = x.taken_at
-FROM (SELECT unnest($1::bigint[]) AS id, unnest($2::timestamptz[]) AS taken_at) AS x
-WHERE r.id = x.id AND r.state = 'SENT'
+FROM held, (SELECT unnest($1::bigint[]) AS id, unnest($2::timestamptz[]) AS taken_at) AS x
+WHERE r.id = held.id AND x.id = held.id
 `
 
 type TakenRequestsParams struct {
@@ -449,7 +459,8 @@ type TakenRequestsParams struct {
 	TakenAt []time.Time
 }
 
-// The transport has taken them.
+// The transport has taken them. Rows are locked in the order of their ids, here as wherever several are: the head holds them
+// while it applies answers.
 func (q *Queries) TakenRequests(ctx context.Context, db DBTX, arg TakenRequestsParams) error {
 	_, err := db.Exec(ctx, takenRequests, arg.Ids, arg.TakenAt)
 	return err

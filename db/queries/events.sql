@@ -41,9 +41,9 @@ SELECT event_id, target, msg_id, generation, flid, partition_key, event_type, st
 FROM msg_event WHERE event_id = ANY(@ids::bigint[]) AND state = 'PENDING' ORDER BY event_id;
 
 -- name: MarkEventsSent :execrows
--- Where each acknowledged event lies. An offset of -1 is unknown. Rows already SENT stay as they are. Served by the primary key; asked
+-- Where each acknowledged event lies. Rows already SENT stay as they are. Served by the primary key; asked
 -- for as PENDING, PostgreSQL would go through all that wait when it believes they are few.
-UPDATE msg_event e SET state = 'SENT', sent_at = @now, kafka_partition = x.part, kafka_offset = nullif(x.off, -1),
+UPDATE msg_event e SET state = 'SENT', sent_at = @now, kafka_partition = x.part, kafka_offset = x.off,
     next_attempt_at = NULL, last_error = NULL
 FROM (SELECT unnest(@ids::bigint[]) AS event_id, unnest(@partitions::integer[]) AS part, unnest(@offsets::bigint[]) AS off) x
 WHERE e.event_id = x.event_id AND e.state NOT IN ('SENT', 'DEAD');
@@ -91,6 +91,27 @@ SELECT event_id FROM msg_event
 WHERE state = 'DEAD' AND (sqlc.narg('target')::text IS NULL OR target = sqlc.narg('target'))
   AND event_id BETWEEN @from_id AND @to_id
 ORDER BY event_id LIMIT @max_rows;
+
+-- name: RestoreDeadEvents :exec
+-- Out of the archive, as they were. Served by its primary key, once for each generation of ids there has been.
+WITH back AS (
+    DELETE FROM msg_event_hst h
+    WHERE h.event_id = ANY(@ids::bigint[]) AND h.state = 'DEAD'
+      AND h.generation = ANY (ARRAY(SELECT generate_series(0, coalesce((SELECT max(c.generation) FROM inbox_cursor c), 0))))
+    RETURNING h.event_id, h.target, h.msg_id, h.generation, h.flid, h.partition_key, h.event_type, h.state_version, h.kind, h.sndr, h.payload,
+        h.state, h.attempts, h.next_attempt_at, h.last_error, h.refusal, h.superseded_by, h.kafka_partition, h.kafka_offset, h.received_at, h.created_at, h.sent_at
+)
+INSERT INTO msg_event (event_id, target, msg_id, generation, flid, partition_key, event_type, state_version, kind, sndr, payload,
+    state, attempts, next_attempt_at, last_error, refusal, superseded_by, kafka_partition, kafka_offset, received_at, created_at, sent_at)
+SELECT event_id, target, msg_id, generation, flid, partition_key, event_type, state_version, kind, sndr, payload,
+    state, attempts, next_attempt_at, last_error, refusal, superseded_by, kafka_partition, kafka_offset, received_at, created_at, sent_at
+FROM back;
+
+-- name: ArchivedEvents :many
+-- Served by the primary key, once for each generation of ids there has been.
+SELECT h.event_id, h.target, h.state, h.flid FROM msg_event_hst h
+WHERE h.event_id = ANY(@ids::bigint[])
+  AND h.generation = ANY (ARRAY(SELECT generate_series(0, coalesce((SELECT max(c.generation) FROM inbox_cursor c), 0))));
 
 -- name: LockEvents :many
 -- Served by the primary key; the newer one of the flight by msg_event_pending_idx.

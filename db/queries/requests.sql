@@ -19,7 +19,7 @@ RETURNING id;
 
 -- name: OpenRequests :many
 -- All open requests, at most one a kind. Served by req_track_kind_open_key.
-SELECT id, kind, state, seqn, body, registered_at, sending_at, sent_at, taken_at, coutmsgs_id
+SELECT id, kind, state, seqn, body, registered_at, sending_at, sent_at, noted_at, taken_at, coutmsgs_id
 FROM req_track WHERE state IN ('REGISTERED', 'SENT', 'WAITING') ORDER BY id;
 
 -- name: RequestPending :one
@@ -34,19 +34,22 @@ UPDATE req_track SET sending_at = @sending_at::timestamptz WHERE id = @id AND st
 
 -- name: SentRequest :exec
 -- It is in the mailbox. One that ended meanwhile keeps its state and learns its id all the same.
-UPDATE req_track SET coutmsgs_id = @coutmsgs_id::bigint, sent_at = coalesce(sent_at, @sent_at::timestamptz),
+UPDATE req_track SET coutmsgs_id = @coutmsgs_id::bigint, sent_at = coalesce(sent_at, @sent_at::timestamptz), noted_at = @now::timestamptz,
     state = CASE WHEN state = 'REGISTERED' THEN 'SENT' ELSE state END
 WHERE id = @id AND coutmsgs_id IS NULL;
 
 -- name: TakenRequests :exec
--- The transport has taken them.
+-- The transport has taken them. Rows are locked in the order of their ids, here as wherever several are: the head holds them
+-- while it applies answers.
+WITH held AS (SELECT id FROM req_track WHERE id = ANY(@ids::bigint[]) AND state = 'SENT' ORDER BY id FOR UPDATE)
 UPDATE req_track r SET state = 'WAITING', taken_at = x.taken_at
-FROM (SELECT unnest(@ids::bigint[]) AS id, unnest(@taken_at::timestamptz[]) AS taken_at) AS x
-WHERE r.id = x.id AND r.state = 'SENT';
+FROM held, (SELECT unnest(@ids::bigint[]) AS id, unnest(@taken_at::timestamptz[]) AS taken_at) AS x
+WHERE r.id = held.id AND x.id = held.id;
 
 -- name: ExpireRequests :exec
-UPDATE req_track SET state = 'EXPIRED', expired_at = @now::timestamptz, reason = @reason::text
-WHERE id = ANY(@ids::bigint[]) AND state = ANY(@states::text[]);
+WITH held AS (SELECT id FROM req_track WHERE id = ANY(@ids::bigint[]) AND state = ANY(@states::text[]) ORDER BY id FOR UPDATE)
+UPDATE req_track r SET state = 'EXPIRED', expired_at = @now::timestamptz, reason = @reason::text
+FROM held WHERE r.id = held.id;
 
 -- name: NewestRequests :many
 -- The newest of each kind, locked: what is decided about them holds until the commit. Served by req_track_kind_id_idx.

@@ -95,8 +95,8 @@ func TestMarks(t *testing.T) {
 	require.Equal(t, []string{newest, newest, newest, "SENT 2/77", "PENDING 0 - ", "DEAD 1 - no"},
 		states(t, tx, id(0), id(1), id(2), id(3), id(4), id(6)))
 
-	require.NoError(t, s.MarkSent(t.Context(), tx, outbox.Schd, []store.Delivered{{ID: id(4), FLID: 15, Place: outbox.Place{Offset: outbox.UnknownOffset}}}, at))
-	require.Equal(t, []string{"SENT 0/?"}, states(t, tx, id(4)))
+	require.NoError(t, s.MarkSent(t.Context(), tx, outbox.Schd, []store.Delivered{{ID: id(4), FLID: 15, Place: outbox.Place{Offset: 7}}}, at))
+	require.Equal(t, []string{"SENT 0/7"}, states(t, tx, id(4)))
 
 	b, err := s.EventBacklog(t.Context(), tx, outbox.Schd)
 	require.NoError(t, err)

@@ -52,6 +52,9 @@ func (s *Store) ApplyReference(ctx context.Context, tx pgx.Tx, b refdata.Batch, 
 	}))
 }
 
+// putAtOnce is how many records one statement writes: of the largest list each ends well before statement_timeout.
+const putAtOnce = 10_000
+
 // changeReference writes the records and says how many it put and how many it removed.
 func (s *Store) changeReference(ctx context.Context, tx pgx.Tx, b refdata.Batch, batchID int64, said time.Time) (put, removed int64, err error) {
 	keys, docs := make([]string, len(b.Records)), make([]string, len(b.Records))
@@ -72,10 +75,18 @@ func (s *Store) changeReference(ctx context.Context, tx pgx.Tx, b refdata.Batch,
 			return 0, 0, err
 		}
 	}
-	put, err = s.q.PutRefRecords(ctx, tx, pgq.PutRefRecordsParams{
-		Rtype: b.RType, Source: string(b.Source), BatchID: batchID, Now: said, Generation: b.From.Generation, MsgID: b.From.ID, Keys: keys, Docs: docs,
-	})
-	return put, removed, err
+	for len(keys) > 0 {
+		n := min(len(keys), putAtOnce)
+		part, err := s.q.PutRefRecords(ctx, tx, pgq.PutRefRecordsParams{
+			Rtype: b.RType, Source: string(b.Source), BatchID: batchID, Now: said, Generation: b.From.Generation, MsgID: b.From.ID,
+			Keys: keys[:n], Docs: docs[:n],
+		})
+		if err != nil {
+			return 0, 0, err
+		}
+		put, keys, docs = put+part, keys[n:], docs[n:]
+	}
+	return put, removed, nil
 }
 
 // ReferenceVersions gives the batches that readers see of the lists, in a fixed order: equal versions mean equal lists.

@@ -31,8 +31,12 @@ func (s *Store) DeadEvents(ctx context.Context, q db.Querier, t outbox.Target, f
 	return ids, nil
 }
 
-// LockEvents gives the events named, without their values, and keeps others from changing how they stand.
+// LockEvents gives the events named, without their values, and keeps others from changing how they stand. Dead ones come back
+// from the archive for that; the others that are there stay there.
 func (s *Store) LockEvents(ctx context.Context, tx pgx.Tx, ids []int64) (map[int64]EventHead, error) {
+	if err := s.q.RestoreDeadEvents(ctx, tx, ids); err != nil {
+		return nil, fmt.Errorf("restore archived events: %w", db.Classify(err))
+	}
 	rows, err := s.q.LockEvents(ctx, tx, ids)
 	if err != nil {
 		return nil, fmt.Errorf("lock events: %w", db.Classify(err))
@@ -45,6 +49,15 @@ func (s *Store) LockEvents(ctx context.Context, tx pgx.Tx, ids []int64) (map[int
 				FLID: r.Flid, StateVersion: r.StateVersion, Kind: message.Kind(r.Kind), SNDR: r.Sndr,
 			},
 			State: outbox.State(r.State), NewerWaits: r.NewerWaits,
+		}
+	}
+	archived, err := s.q.ArchivedEvents(ctx, tx, ids)
+	if err != nil {
+		return nil, fmt.Errorf("read archived events: %w", db.Classify(err))
+	}
+	for _, r := range archived {
+		out[r.EventID] = EventHead{
+			Event: outbox.Event{ID: r.EventID, Target: outbox.Target(r.Target), FLID: r.Flid}, State: outbox.State(r.State),
 		}
 	}
 	return out, nil

@@ -51,8 +51,8 @@ func (s *Store) OpenRequests(ctx context.Context, q db.Querier) ([]request.Reque
 	for i, r := range rows {
 		out[i] = request.Request{
 			ID: r.ID, Kind: message.Kind(r.Kind), State: request.State(r.State), SEQN: orZeroOf(r.Seqn), Body: orZeroOf(r.Body),
-			RegisteredAt: r.RegisteredAt, SendingAt: orZero(r.SendingAt), SentAt: orZero(r.SentAt), TakenAt: orZero(r.TakenAt),
-			MailboxID: orZeroOf(r.CoutmsgsID),
+			RegisteredAt: r.RegisteredAt, SendingAt: orZero(r.SendingAt), SentAt: orZero(r.SentAt), NotedAt: orZero(r.NotedAt),
+			TakenAt: orZero(r.TakenAt), MailboxID: orZeroOf(r.CoutmsgsID),
 		}
 	}
 	return out, nil
@@ -77,9 +77,10 @@ func (s *Store) BeginRequest(ctx context.Context, tx pgx.Tx, id int64, at time.T
 	return n == 1, wrapped(fmt.Sprintf("begin request %d", id), err)
 }
 
-// SentRequest puts on record that a request is in the mailbox. One that ended meanwhile stays ended.
-func (s *Store) SentRequest(ctx context.Context, tx pgx.Tx, id, mailboxID int64, at time.Time) error {
-	err := s.q.SentRequest(ctx, tx, pgq.SentRequestParams{CoutmsgsID: mailboxID, SentAt: at, ID: id})
+// SentRequest puts on record that a request is in the mailbox since at, by the mailbox's clock, and that we know it now. One
+// that ended meanwhile stays ended.
+func (s *Store) SentRequest(ctx context.Context, tx pgx.Tx, id, mailboxID int64, at, now time.Time) error {
+	err := s.q.SentRequest(ctx, tx, pgq.SentRequestParams{CoutmsgsID: mailboxID, SentAt: at, Now: now, ID: id})
 	return wrapped(fmt.Sprintf("note that request %d was sent", id), err)
 }
 

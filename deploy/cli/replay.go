@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"slices"
 	"time"
 
 	"msgexchange/db"
@@ -16,15 +17,19 @@ import (
 	"msgexchange/http/ops"
 	"msgexchange/http/problem"
 	"msgexchange/jobs/fault"
+	"msgexchange/jobs/outbox"
 	"msgexchange/workers"
 	"msgexchange/workers/drain"
 )
 
-// replay puts finished messages back into the line, as POST /ops/replay does.
+// replay puts finished messages back into the line, as POST /ops/replay does; or dead events, or marks that were given up.
 type replay struct {
 	configured
 	IDs    []int64   `name:"ids" help:"Messages by their ids." placeholder:"ID,…" xor:"what"`
 	Class  string    `help:"Messages by the class of their failure, or its root class: CODEC_ERROR, UNSUPPORTED, INFRA or EXHAUSTED." placeholder:"CLASS" xor:"what"`
+	Events []int64   `help:"Dead events by their ids, as POST /ops/events/replay." placeholder:"ID,…" xor:"what"`
+	Target string    `help:"All dead events in work of a target: KAFKA:msg or KAFKA:schd." placeholder:"TARGET" xor:"what"`
+	Marks  []int64   `help:"Processed marks that were given up, by the ids of their messages, as POST /ops/backfill/resume." placeholder:"ID,…" xor:"what"`
 	From   time.Time `help:"Only those received from then on, as 2026-11-30T08:00:00+08:00." placeholder:"TIME"`
 	To     time.Time `help:"Only those received before." placeholder:"TIME"`
 	Reason string    `help:"Why, for the audit." required:"" placeholder:"TEXT"`
@@ -34,9 +39,9 @@ type replay struct {
 
 // Help says what the command needs.
 func (replay) Help() string {
-	return `Needs pg.dsn, and mailbox.dsn for texts that are no longer kept here. Prints the answer of POST /ops/replay as JSON.
+	return `Needs pg.dsn, and mailbox.dsn for texts that are no longer kept here. Prints the answer of the order as JSON, as HTTP would give it.
 Only messages that ended with CODEC_ERROR, UNSUPPORTED, INFRA or EXHAUSTED are put back; the others are told one by one.
-Ends with 1 when nothing was put back.`
+Dead events go out late, on schd with the state of now. Ends with 1 when nothing was put back.`
 }
 
 // Run carries the order out.
@@ -70,9 +75,7 @@ func (r replay) Run(ctx context.Context, p *Process) error {
 	api := &ops.API{
 		Pool: pool, Store: store.New(zone), Waker: drain.NewWaker(cfg.Lane, jobs), Now: time.Now, Replaying: replaying(cfg, zone, box),
 	}
-	answer, err := api.Replay(ctx, operator(), ops.ReplayOrder{
-		Order: ops.Order{Reason: r.Reason, DryRun: r.DryRun}, IDs: r.IDs, Class: fault.Class(r.Class), From: r.From, To: r.To, Force: r.Force,
-	})
+	answer, queued, err := r.carryOut(ctx, api)
 	var refused *problem.Error
 	if errors.As(err, &refused) && refused.Code == problem.BadRequest {
 		return &exitError{code: exitUsage, err: errors.New(refused.Detail)}
@@ -80,22 +83,36 @@ func (r replay) Run(ctx context.Context, p *Process) error {
 	if err != nil {
 		return err
 	}
-	return r.tell(p, answer)
-}
-
-// tell prints the answer; nothing put back is a failure.
-func (replay) tell(p *Process, answer ops.Replayed) error {
 	out := json.NewEncoder(p.Stdout)
 	out.SetIndent("", "  ")
 	if err := out.Encode(answer); err != nil {
 		return err
 	}
-	for _, item := range answer.Items {
-		if item.Result == ops.Queued {
-			return nil
-		}
+	if !queued {
+		return &exitError{code: exitFailed}
 	}
-	return &exitError{code: exitFailed}
+	return nil
+}
+
+// carryOut gives the order that the flags mean; queued says that something was put back.
+func (r replay) carryOut(ctx context.Context, api *ops.API) (answer any, queued bool, err error) {
+	order := ops.Order{Reason: r.Reason, DryRun: r.DryRun}
+	switch {
+	case len(r.Events) > 0 || r.Target != "":
+		done, err := api.ReplayEvents(ctx, operator(), ops.ReplayEventsOrder{Order: order, EventIDs: r.Events, Target: outbox.Target(r.Target)})
+		return done, anyQueued(done.Items.Items, func(i ops.Item) ops.Item { return i }), err
+	case len(r.Marks) > 0:
+		done, err := api.Resume(ctx, operator(), ops.ResumeOrder{Order: order, IDs: r.Marks})
+		return done, anyQueued(done.Items, func(i ops.Item) ops.Item { return i }), err
+	}
+	done, err := api.Replay(ctx, operator(), ops.ReplayOrder{
+		Order: order, IDs: r.IDs, Class: fault.Class(r.Class), From: r.From, To: r.To, Force: r.Force,
+	})
+	return done, anyQueued(done.Items, func(i ops.ReplayItem) ops.Item { return i.Item }), err
+}
+
+func anyQueued[T any](items []T, item func(T) ops.Item) bool {
+	return slices.ContainsFunc(items, func(i T) bool { return item(i).Result == ops.Queued })
 }
 
 // operator is who runs the command, as the audit names him.

@@ -58,7 +58,7 @@ func (n *node) web(client *workers.Client) (*web, error) {
 		Log: n.log, Now: time.Now, Health: w.health, Console: page, Jobs: operations.AuditedJobs(ui), Metrics: n.metrics, Ops: operations,
 		Syncer:  &compat.Syncer{Requests: n.desk, Zone: n.zone, Shadow: !n.live()},
 		Flights: flights.New(n.pool, n.store, n.zone),
-		Refdata: &refdata.API{Pool: n.pool, Store: n.store},
+		Refdata: &refdata.API{Pool: n.pool, Store: n.store, Now: time.Now},
 		Sender: &compat.Sender{
 			Mailbox: letterbox{n.mailbox}, Inbox: counter{n, poll.Registrar{Lane: n.config.Lane, Store: n.store, Waker: n.waker, Now: time.Now}},
 			Shadow: n.config.Mode == config.Shadow, Now: time.Now, Log: n.log,

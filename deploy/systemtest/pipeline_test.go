@@ -245,6 +245,8 @@ func TestK23_MessageThatKillsTheProcess(t *testing.T) {
 	w.settled(t, 4, 60*time.Second)
 	require.Equal(t, map[string]int{"SUCCEEDED": 3, "DEAD": 1}, w.states(t))
 	require.Equal(t, "DEAD EXHAUSTED 2", w.text(t, "SELECT concat_ws(' ', state, error_class, attempts) FROM proc_state WHERE msg_id = $1", poison))
+	require.Equal(t, "2 DEAD", w.text(t, "SELECT string_agg(concat_ws(' ', f->>'attempt', f->>'state'), ', ') FROM proc_state, jsonb_array_elements(failures) f WHERE msg_id = $1", poison),
+		"its story: the first try has no result")
 }
 
 // A message that fails holds the line: effects come out 1, 2, 3 with two pods (K01).
@@ -260,6 +262,8 @@ func TestK01_FailedMessageHoldsTheLine(t *testing.T) {
 	}
 	w.settled(t, 21, 40*time.Second)
 	require.Equal(t, int64(3), w.number(t, "SELECT attempts FROM proc_state WHERE msg_id = 2"))
+	require.Equal(t, "1 INFRA, 2 INFRA", w.text(t, "SELECT string_agg(concat_ws(' ', f->>'attempt', f->>'class'), ', ') FROM proc_state, jsonb_array_elements(failures) f WHERE msg_id = $1", 2))
+	require.Zero(t, w.number(t, "SELECT count(*) FROM proc_state WHERE msg_id <> 2 AND failures IS NOT NULL"))
 	require.Equal(t, int64(1), w.number(t, "SELECT max(attempts) FROM proc_state WHERE msg_id <> 2"), "those behind were not tried")
 	var got []string
 	for _, r := range w.sorted(t, "msg")[1:] {

@@ -77,6 +77,26 @@ func TestRequestKilledInBetween(t *testing.T) {
 	require.Equal(t, "71", w.text(t, "SELECT string_agg(flid::text, ',') FROM flight_schd"))
 }
 
+// A pod that waits for an answer looks up in time when another one is asked for something: wherever a request is registered,
+// it is sent before its caller has lost patience.
+func TestRequestThroughAnotherPod(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	waiting := w.start(t, "waiting")
+	require.Contains(t, waiting.sync(), `"is_success":true`)
+	_, err := w.mailbox.ExecContext(t.Context(), "UPDATE coutmsgs SET COUTMSGS_DATE_SENT = UTC_TIMESTAMP() + INTERVAL 8 HOUR")
+	require.NoError(t, err)
+	eventually(t, 20*time.Second, func() error { // for so long that the pod has nothing to look at but the clock
+		if s := w.text(t, "SELECT concat_ws(' ', state, now() - taken_at > interval '4 s') FROM req_track"); s != "WAITING t" {
+			return fmt.Errorf("it is %s", s)
+		}
+		return nil
+	})
+	other := w.start(t, "other")
+	require.Contains(t, other.sync(), `{"is_success":true,"body":2}`)
+	require.Equal(t, "EXPIRED superseded, SENT", w.text(t, "SELECT string_agg(concat_ws(' ', state, reason), ', ' ORDER BY id) FROM req_track"))
+}
+
 // Without the mailbox /schd/sync says so after five seconds, and its request is over (contract §8.28); a shadow refuses.
 func TestSyncWithoutMailbox(t *testing.T) {
 	t.Parallel()

@@ -101,13 +101,19 @@ func conditional(h http.Header, validator string) {
 	}
 }
 
-// validatorOf prefers the tag: a time is good to the second only. One that is no text cannot be kept.
+// maxValidatorBytes is the longest validator that is kept: it is shown again, and servers refuse headers that are too long.
+const maxValidatorBytes = 1024
+
+// validatorOf prefers the tag: a time is good to the second only.
 func validatorOf(h http.Header) string {
-	if tag := h.Get("ETag"); tag != "" && utf8.ValidString(tag) {
+	if tag := h.Get("ETag"); usable(tag) {
 		return byTag + tag
 	}
-	if since := h.Get("Last-Modified"); since != "" && utf8.ValidString(since) {
+	if since := h.Get("Last-Modified"); usable(since) {
 		return byTime + since
 	}
 	return ""
 }
+
+// usable says that a validator can be kept and shown again.
+func usable(v string) bool { return v != "" && len(v) <= maxValidatorBytes && utf8.ValidString(v) }

@@ -65,7 +65,7 @@ func (s *Syncer) Sync(c *gin.Context) error {
 	case err != nil:
 		return err
 	case !ok:
-		return problem.New(problem.MailboxUnavailable, "the request did not get into the mailbox; try again")
+		return problem.New(problem.MailboxUnavailable, "the request did not get into the mailbox, or a newer one took its place; try again")
 	}
 	problem.WriteID(c.Writer, id)
 	return nil

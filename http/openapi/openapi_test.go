@@ -78,7 +78,7 @@ func jsonOf(headers []string) []string {
 	return append([]string{"Content-Type", "application/json"}, headers...)
 }
 
-// requests registers nothing but schedules; those of 1999 do not get into the mailbox.
+// requests registers nothing but schedules; those of 2099 do not get into the mailbox.
 type requests struct{}
 
 func (requests) Register(_ context.Context, _ pgx.Tx, kind message.Kind, w asking.Window, _ string) (asking.Request, error) {
@@ -93,7 +93,7 @@ func (r requests) Ask(ctx context.Context, kind message.Kind, w asking.Window, a
 }
 
 func (requests) Sent(_ context.Context, id int64, _ time.Duration) (int64, bool, error) {
-	return 9, id != 1999, nil
+	return 9, id != 2099, nil
 }
 
 func (requests) Kinds() []message.Kind { return []message.Kind{asking.Schedule} }
@@ -126,7 +126,7 @@ func serve(t *testing.T, pool *pgxpool.Pool, change func(*server.Config)) http.H
 	s, err := server.New(cfg, server.Deps{
 		Log: log, Now: now, Health: ready, Sender: &compat.Sender{Mailbox: mailbox{}, Now: now, Log: log},
 		Syncer:  &compat.Syncer{Requests: requests{}, Zone: time.UTC},
-		Flights: flights.New(pool, st, time.UTC), Refdata: &refdata.API{Pool: pool, Store: st}, Ops: api, Console: page, Metrics: prometheus.NewRegistry(),
+		Flights: flights.New(pool, st, time.UTC), Refdata: &refdata.API{Pool: pool, Store: st, Now: time.Now}, Ops: api, Console: page, Metrics: prometheus.NewRegistry(),
 	})
 	require.NoError(t, err)
 	return s.Handler()
@@ -240,7 +240,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		{"POST", "/schd/sync", inside, `{"startTime":"2026-11-30 00:00","endTime":"2026-12-04 00:00"}`, asJSON, 400},
 		{"POST", "/schd/sync", inside, `{"startTime":"2026-11-30 00:00","endTime":"11:30 PM"}`, asJSON, 400},
 		{"POST", "/schd/sync", outside, window, asJSON, 401},
-		{"POST", "/schd/sync", inside, strings.ReplaceAll(window, "2026", "1999"), asJSON, 503},
+		{"POST", "/schd/sync", inside, strings.ReplaceAll(window, "2026", "2099"), asJSON, 503},
 		{"GET", "/all/flights", inside, "", nil, 200},
 		{"GET", "/all/flights?limit=0", inside, "", nil, 400},
 		{"GET", "/all/flights", outside, "", nil, 401},

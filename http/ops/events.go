@@ -17,8 +17,9 @@ import (
 	"msgexchange/jobs/outbox"
 )
 
-// replayEventsOrder names dead events: by id, or all of a target, or of a range of ids, or of both.
-type replayEventsOrder struct {
+// ReplayEventsOrder names dead events: by id, those in the archive too, or all in work of a target, or of a range of ids, or of
+// both.
+type ReplayEventsOrder struct {
 	Order
 	EventIDs    []int64       `json:"eventIds,omitempty"`
 	Target      outbox.Target `json:"target,omitempty"`
@@ -29,13 +30,13 @@ type replayEventsOrder struct {
 // maxReplayedEvents bounds one order; More says that it must be given again.
 const maxReplayedEvents = 1000
 
-// replayEventsAnswer says of each event what became of it.
-type replayEventsAnswer struct {
+// ReplayedEvents says of each event what became of it.
+type ReplayedEvents struct {
 	Items
 	More bool `json:"more"` // the range holds further dead events
 }
 
-func (o replayEventsOrder) check() error {
+func (o ReplayEventsOrder) check() error {
 	ranged := o.Target != "" || o.FromEventID != 0 || o.ToEventID != 0
 	switch {
 	case o.Target != "" && !slices.Contains(outbox.AllTargets(), o.Target):
@@ -55,10 +56,22 @@ func (a *API) replayEvents(c *gin.Context) error {
 	return serve(a, c, http.StatusOK, "events-replay", a.sendAgain)
 }
 
+// ReplayEvents carries an order out that did not come by HTTP.
+func (a *API) ReplayEvents(ctx context.Context, by By, order ReplayEventsOrder) (ReplayedEvents, error) {
+	if err := checkReason(order.Reason); err != nil {
+		return ReplayedEvents{}, err
+	}
+	answer, err := carryOut(ctx, a, by, "events-replay", order, a.sendAgain)
+	if err != nil {
+		return ReplayedEvents{}, err
+	}
+	return answer.(ReplayedEvents), nil //nolint:forcetypeassert // sendAgain's own
+}
+
 // sendAgain puts dead events back. One on msg goes out as it is, late, under its own id. On schd the payload of old is never
 // sent: the state the flight has now takes its place, under a new id, and closes the dead one when it is delivered. The head
 // is kept from committing meanwhile, so that the state is the newest and its id the highest (design §10).
-func (a *API) sendAgain(ctx context.Context, tx pgx.Tx, o replayEventsOrder) (Done, error) {
+func (a *API) sendAgain(ctx context.Context, tx pgx.Tx, o ReplayEventsOrder) (Done, error) {
 	if err := o.check(); err != nil {
 		return Done{}, err
 	}
@@ -73,7 +86,7 @@ func (a *API) sendAgain(ctx context.Context, tx pgx.Tx, o replayEventsOrder) (Do
 	if err != nil {
 		return Done{}, err
 	}
-	answer := replayEventsAnswer{Items: Items{Items: make([]Item, len(ids)), DryRun: o.DryRun}, More: more}
+	answer := ReplayedEvents{Items: Items{Items: make([]Item, len(ids)), DryRun: o.DryRun}, More: more}
 	var again []int64
 	var states []store.EventHead
 	for i, id := range ids {
@@ -97,7 +110,7 @@ func (a *API) sendAgain(ctx context.Context, tx pgx.Tx, o replayEventsOrder) (Do
 }
 
 // meant gives the ids an order is about.
-func (a *API) meant(ctx context.Context, tx pgx.Tx, o replayEventsOrder) (ids []int64, more bool, err error) {
+func (a *API) meant(ctx context.Context, tx pgx.Tx, o ReplayEventsOrder) (ids []int64, more bool, err error) {
 	if len(o.EventIDs) > 0 {
 		ids = slices.Clone(o.EventIDs)
 		slices.Sort(ids)
@@ -115,7 +128,7 @@ func (a *API) meant(ctx context.Context, tx pgx.Tx, o replayEventsOrder) (ids []
 }
 
 // judge says what becomes of one event.
-func (o replayEventsOrder) judge(id int64, e store.EventHead, known bool) Item {
+func (o ReplayEventsOrder) judge(id int64, e store.EventHead, known bool) Item {
 	skip := func(why string) Item { return Item{ID: id, Result: Skipped, Why: why} }
 	switch {
 	case !known:

@@ -43,17 +43,17 @@ func deadLetters(t *testing.T) (*API, *bell, *pgxpool.Pool) {
 	return a, b, pool
 }
 
-func replayEvents(t *testing.T, a *API, o replayEventsOrder) (replayEventsAnswer, error) {
+func replayEvents(t *testing.T, a *API, o ReplayEventsOrder) (ReplayedEvents, error) {
 	t.Helper()
 	o.Reason = "the limit is raised"
 	answer, err := carryOut(t.Context(), a, By{Actor: "olga"}, "events-replay", o, a.sendAgain)
 	if err != nil {
-		return replayEventsAnswer{}, err
+		return ReplayedEvents{}, err
 	}
-	return answer.(replayEventsAnswer), nil
+	return answer.(ReplayedEvents), nil
 }
 
-func results(a replayEventsAnswer) (all []string) {
+func results(a ReplayedEvents) (all []string) {
 	for _, i := range a.Items.Items {
 		all = append(all, string(i.Result))
 	}
@@ -74,7 +74,7 @@ func waiting(t *testing.T, pool *pgxpool.Pool) []string {
 func TestEventsReplay(t *testing.T) {
 	t.Parallel()
 	a, b, pool := deadLetters(t)
-	got, err := replayEvents(t, a, replayEventsOrder{EventIDs: []int64{5, 3, 4, 1, 2, 77}})
+	got, err := replayEvents(t, a, ReplayEventsOrder{EventIDs: []int64{5, 3, 4, 1, 2, 77}})
 	require.NoError(t, err)
 	require.Equal(t, []string{"QUEUED", "SKIPPED", "QUEUED", "QUEUED", "QUEUED", "NOT_FOUND"}, results(got))
 	require.Equal(t, "it is SENT", got.Items.Items[1].Why)
@@ -86,7 +86,7 @@ func TestEventsReplay(t *testing.T) {
 	require.Equal(t, 2, b.woken)
 	require.Equal(t, "events-replay", audited(t, pool).Action)
 
-	got, err = replayEvents(t, a, replayEventsOrder{Target: "KAFKA:schd"})
+	got, err = replayEvents(t, a, ReplayEventsOrder{Target: "KAFKA:schd"})
 	require.NoError(t, err)
 	require.Equal(t, []string{"SKIPPED", "SKIPPED", "SKIPPED"}, results(got), "the newer states still wait")
 	require.Equal(t, "a newer state of flight 15 waits, event 6", got.Items.Items[0].Why)
@@ -95,13 +95,13 @@ func TestEventsReplay(t *testing.T) {
 func TestEventsReplayOfARange(t *testing.T) {
 	t.Parallel()
 	a, _, pool := deadLetters(t)
-	got, err := replayEvents(t, a, replayEventsOrder{Order: Order{DryRun: true}, FromEventID: 2, ToEventID: 4})
+	got, err := replayEvents(t, a, ReplayEventsOrder{Order: Order{DryRun: true}, FromEventID: 2, ToEventID: 4})
 	require.NoError(t, err)
 	require.Equal(t, []string{"QUEUED", "QUEUED"}, results(got))
 	require.True(t, got.DryRun)
 	require.False(t, got.More)
 	require.Empty(t, waiting(t, pool))
-	got, err = replayEvents(t, a, replayEventsOrder{Target: "KAFKA:msg", EventIDs: []int64{1, 3}})
+	got, err = replayEvents(t, a, ReplayEventsOrder{Target: "KAFKA:msg", EventIDs: []int64{1, 3}})
 	require.NoError(t, err)
 	require.Equal(t, []string{"QUEUED", "SKIPPED"}, results(got))
 	require.Equal(t, []string{"1 KAFKA:msg UPSERT 1 0 true"}, waiting(t, pool))
@@ -120,7 +120,7 @@ func TestEventsReplayWaitsForTheHead(t *testing.T) {
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	_, err = carryOut(ctx, a, By{Actor: "olga"}, "events-replay", replayEventsOrder{Order: Order{Reason: "x"}, EventIDs: []int64{3}}, a.sendAgain)
+	_, err = carryOut(ctx, a, By{Actor: "olga"}, "events-replay", ReplayEventsOrder{Order: Order{Reason: "x"}, EventIDs: []int64{3}}, a.sendAgain)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.Empty(t, waiting(t, pool))
 }
@@ -128,11 +128,42 @@ func TestEventsReplayWaitsForTheHead(t *testing.T) {
 func TestEventsReplayRefusesWhatNamesNothing(t *testing.T) {
 	t.Parallel()
 	a, _, _ := deadLetters(t)
-	for _, o := range []replayEventsOrder{
+	for _, o := range []ReplayEventsOrder{
 		{}, {Target: "KAFKA:other"}, {EventIDs: []int64{1}, FromEventID: 1}, {EventIDs: make([]int64, maxReplayedEvents+1)},
 	} {
 		_, err := replayEvents(t, a, o)
 		require.Error(t, err)
 		require.Equal(t, problem.BadRequest, problem.Of(err).Code)
 	}
+}
+
+// A dead event that has gone to the archive is sent again like any other, by its id; what else is there says how it stands.
+func TestEventsReplay_outOfTheArchive(t *testing.T) {
+	t.Parallel()
+	a, _, pool := deadLetters(t)
+	_, err := pool.Exec(t.Context(), `
+		INSERT INTO inbox_cursor (lane, generation, updated_at) VALUES ('default', 2, now());
+		INSERT INTO msg_event_hst SELECT event_id, target, msg_id, event_id % 2, flid, partition_key, event_type, state_version, kind, sndr, payload, state, attempts,
+			next_attempt_at, last_error, superseded_by, kafka_partition, kafka_offset, received_at, created_at, sent_at, now(), 'TOOLARGE' FROM msg_event WHERE event_id <> 3;
+		DELETE FROM msg_event WHERE event_id <> 3`)
+	require.NoError(t, err)
+	all, err := replayEvents(t, a, ReplayEventsOrder{Target: outbox.Msg})
+	require.NoError(t, err)
+	require.Empty(t, all.Items.Items, "all of a target are those in work: nobody wants what died months ago by mistake")
+
+	tried, err := replayEvents(t, a, ReplayEventsOrder{EventIDs: []int64{1, 2, 5, 77}, Order: Order{DryRun: true}})
+	require.NoError(t, err)
+	require.Equal(t, []string{"QUEUED", "SKIPPED", "QUEUED", "NOT_FOUND"}, results(tried))
+	require.Empty(t, waiting(t, pool), "taken back")
+
+	got, err := replayEvents(t, a, ReplayEventsOrder{EventIDs: []int64{1, 2, 5, 77}})
+	require.NoError(t, err)
+	require.Equal(t, results(tried), results(got))
+	require.Equal(t, "it is SENT", got.Items.Items[1].Why)
+	require.Equal(t, []string{"1 KAFKA:msg UPSERT 1 0 true", "7 KAFKA:schd TOMBSTONE 5 0"}, waiting(t, pool))
+	var left, refused int
+	require.NoError(t, pool.QueryRow(t.Context(), `SELECT count(*) FROM msg_event_hst`).Scan(&left))
+	require.NoError(t, pool.QueryRow(t.Context(), `SELECT count(*) FROM msg_event WHERE refusal = 'TOOLARGE'`).Scan(&refused))
+	require.Equal(t, 2, left, "what was not asked for, and what is SENT, stays")
+	require.Equal(t, 2, refused, "as it was")
 }

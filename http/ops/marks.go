@@ -12,8 +12,8 @@ import (
 	"msgexchange/jobs"
 )
 
-// resumeOrder names the messages whose marks are to be tried again.
-type resumeOrder struct {
+// ResumeOrder names the messages whose marks are to be tried again.
+type ResumeOrder struct {
 	Order
 	IDs []int64 `json:"ids"`
 }
@@ -26,7 +26,19 @@ func (a *API) resume(c *gin.Context) error {
 	return serve(a, c, http.StatusOK, "backfill-resume", a.resumeMarks)
 }
 
-func (a *API) resumeMarks(ctx context.Context, tx pgx.Tx, o resumeOrder) (Done, error) {
+// Resume carries an order out that did not come by HTTP.
+func (a *API) Resume(ctx context.Context, by By, order ResumeOrder) (Items, error) {
+	if err := checkReason(order.Reason); err != nil {
+		return Items{}, err
+	}
+	answer, err := carryOut(ctx, a, by, "backfill-resume", order, a.resumeMarks)
+	if err != nil {
+		return Items{}, err
+	}
+	return answer.(Items), nil //nolint:forcetypeassert // resumeMarks' own
+}
+
+func (a *API) resumeMarks(ctx context.Context, tx pgx.Tx, o ResumeOrder) (Done, error) {
 	if n := len(o.IDs); n == 0 || n > maxResumed {
 		return Done{}, problem.New(problem.BadRequest, fmt.Sprintf("ids: want 1 to %d of them", maxResumed))
 	}

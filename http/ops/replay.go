@@ -50,6 +50,8 @@ type ReplayOrder struct {
 const (
 	maxReplay  = 5000
 	maxPreview = 100 // messages of a dry run of which is told what they would change
+	// maxPreviewBytes bounds the texts that are read out of the mailbox for it.
+	maxPreviewBytes = 16 << 20
 )
 
 func (o ReplayOrder) check() error {
@@ -117,13 +119,14 @@ func (a *API) Replay(ctx context.Context, by By, order ReplayOrder) (Replayed, e
 type lookedAt struct {
 	ids     []int64
 	mailbox map[int64]bool
+	texts   map[int64]string // of the first ones, for the preview of a dry run
 }
 
 func (a *API) lookAtTexts(ctx context.Context, o ReplayOrder) (lookedAt, error) {
 	if err := o.check(); err != nil {
 		return lookedAt{}, err
 	}
-	found := lookedAt{ids: o.IDs, mailbox: map[int64]bool{}}
+	found := lookedAt{ids: o.IDs, mailbox: map[int64]bool{}, texts: map[int64]string{}}
 	if len(o.IDs) == 0 {
 		var err error
 		if found.ids, err = a.Store.ReplayMatches(ctx, a.Pool, o.Class, o.From, o.To, o.Force, maxReplay+1); err != nil {
@@ -138,16 +141,24 @@ func (a *API) lookAtTexts(ctx context.Context, o ReplayOrder) (lookedAt, error) 
 	if err != nil {
 		return found, err
 	}
-	for id, row := range rows {
-		if row.Text {
+	room := maxPreviewBytes
+	for _, id := range found.ids {
+		row, known := rows[id]
+		if !known || row.Text {
 			continue
 		}
 		row.Text = true
 		if replay.Judge(row.Candidate, o.Force).Why != "" {
 			continue // its text makes no difference
 		}
-		if _, found.mailbox[id], err = a.Replaying.Texts.Text(ctx, id); err != nil {
+		text, there, err := a.Replaying.Texts.Text(ctx, id)
+		if err != nil {
 			return found, err
+		}
+		found.mailbox[id] = there
+		if there && o.DryRun && len(text) <= room {
+			found.texts[id] = string(text)
+			room -= len(text)
 		}
 	}
 	return found, nil
@@ -196,7 +207,7 @@ func (a *API) putBack(ctx context.Context, tx pgx.Tx, o ReplayOrder, found looke
 	}
 	out.settle(done)
 	if o.DryRun {
-		err = a.preview(ctx, tx, out, rows)
+		err = a.preview(ctx, tx, out, rows, found.texts)
 	}
 	return Done{Answer: out, Wake: []jobs.Role{jobs.RoleHead}}, err
 }
@@ -226,7 +237,7 @@ func (r Replayed) settle(done []int64) {
 }
 
 // preview tells what the first messages queued would change, each seeing what those before it would do.
-func (a *API) preview(ctx context.Context, q db.Querier, r Replayed, rows map[int64]store.ReplayRow) error {
+func (a *API) preview(ctx context.Context, q db.Querier, r Replayed, rows map[int64]store.ReplayRow, mailbox map[int64]string) error {
 	set := flight.NewSet()
 	left := maxPreview
 	for i := range r.Items {
@@ -240,6 +251,9 @@ func (a *API) preview(ctx context.Context, q db.Querier, r Replayed, rows map[in
 		text, err := a.text(ctx, q, rows[item.ID].Pos)
 		if err != nil {
 			return err
+		}
+		if theirs, there := mailbox[item.ID]; text == nil && there {
+			text = &theirs
 		}
 		if text == nil {
 			item.Ends = "unknown: only the mailbox has its text"

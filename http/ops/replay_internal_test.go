@@ -176,7 +176,7 @@ func TestReplay_dryRunShowsHowItWouldEnd(t *testing.T) {
 	got, err := a.Replay(t.Context(), By{}, o)
 	require.NoError(t, err)
 	require.Contains(t, got.Items[0].Ends, "UNSUPPORTED")
-	require.Contains(t, got.Items[1].Ends, "only the mailbox")
+	require.Contains(t, got.Items[1].Ends, "MALFORMED", "by the text that only the mailbox has")
 	var pending int
 	require.NoError(t, pool.QueryRow(t.Context(), `SELECT count(*) FROM proc_state WHERE state = 'PENDING'`).Scan(&pending))
 	require.Equal(t, 1, pending)

@@ -11,10 +11,12 @@ import (
 
 	"msgexchange/db"
 	"msgexchange/db/store"
+	"msgexchange/http/access"
 	"msgexchange/http/param"
 	"msgexchange/http/problem"
 	"msgexchange/jobs/message"
 	"msgexchange/jobs/outbox"
+	"msgexchange/jobs/sis"
 )
 
 // textState says why a message's text is, or is not, in the answer.
@@ -25,6 +27,7 @@ const (
 	textKept     textState = "KEPT"
 	textTooLarge textState = "TOO_LARGE" // larger than any message may be; never loaded (contract §8.17)
 	textGone     textState = "GONE"      // raw.retention is over; the mailbox may still have it
+	textWithheld textState = "WITHHELD"  // it is about persons, and the caller is no operator
 )
 
 // messageView is the whole story of one message.
@@ -144,5 +147,8 @@ func (a *API) tellText(ctx context.Context, q db.Querier, view *messageView, kep
 	}
 	view.TextState = textKept
 	view.Text, err = a.text(ctx, q, position(view.OpsMessage))
+	if view.Text != nil && sis.AboutPersons(*view.Text) && access.From(ctx).May(access.Operator) != nil {
+		view.Text, view.TextState = nil, textWithheld
+	}
 	return err
 }

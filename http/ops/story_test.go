@@ -1,12 +1,18 @@
 package ops_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/gin-gonic/gin"
+	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 
+	"msgexchange/http/access"
 	"msgexchange/http/ops"
 	"msgexchange/http/problem"
 	"msgexchange/jobs/message"
@@ -71,6 +77,30 @@ func TestMessage(t *testing.T) {
 }
 
 // A message that has gone to the archive tells the same, also whose identity it came with.
+// A text about persons is an operator's, whether or not anybody could read it.
+func TestMessage_persons(t *testing.T) {
+	t.Parallel()
+	api, pool := setup(t)
+	enc, err := zstd.NewWriter(nil)
+	require.NoError(t, err)
+	const text = `<MSG><META><TYPE>VIPL</TYPE></META><VIPL><VPCD>V1</VPCD><VLNM>Somebody</VLNM></VIPL>`
+	_, err = pool.Exec(t.Context(), "UPDATE msg_raw SET body = $1, size_bytes = $2", enc.EncodeAll([]byte(text), nil), len(text))
+	require.NoError(t, err)
+	for role, want := range map[access.Role][]any{
+		access.Reader: {nil, "WITHHELD"}, access.Sender: {nil, "WITHHELD"}, access.Operator: {text, "KEPT"},
+	} {
+		rec := httptest.NewRecorder()
+		c, _ := gin.CreateTestContext(rec)
+		c.Request = httptest.NewRequestWithContext(access.With(t.Context(), access.Caller{Role: role}), http.MethodGet, "/ops/messages/101", http.NoBody)
+		c.Params = gin.Params{{Key: "id", Value: "101"}}
+		require.NoError(t, api.Message(c))
+		var got map[string]any
+		require.NoError(t, json.Unmarshal(rec.Body.Bytes(), &got))
+		require.Equal(t, want, []any{got["text"], got["textState"]}, role)
+		require.Equal(t, role == access.Operator, strings.Contains(rec.Body.String(), "Somebody"))
+	}
+}
+
 func TestMessage_archived(t *testing.T) {
 	t.Parallel()
 	api, pool := setup(t)

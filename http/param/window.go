@@ -23,7 +23,7 @@ func Window(start, end string, zone *time.Location) (w request.Window, err error
 	return w, nil
 }
 
-// moment is the zero time when there is none.
+// moment is the zero time when there is none. Seconds are left out: a request has no room for them.
 func moment(name, s string, zone *time.Location) (time.Time, error) {
 	if s = strings.TrimSpace(s); s == "" {
 		return time.Time{}, nil
@@ -31,6 +31,7 @@ func moment(name, s string, zone *time.Location) (time.Time, error) {
 	at, err := time.ParseInLocation("2006-01-02 15:04", s, zone)
 	if err != nil {
 		at, err = time.Parse(time.RFC3339, s)
+		at = at.In(zone).Truncate(time.Minute)
 	}
 	if err != nil {
 		return at, problem.New(problem.BadRequest, name+" must be like 2026-11-30 00:00, on the 24-hour clock")

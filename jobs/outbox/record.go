@@ -35,14 +35,11 @@ type Term struct {
 	Epoch    int16  // given by us, ascending
 }
 
-// UnknownOffset is the offset of a record the broker has but cannot say where.
-const UnknownOffset int64 = -1
-
 // Result is the Fate of one Record. Err is nil exactly when it is Acked; it is a fault.Outage when it is Waiting.
 type Result struct {
 	Fate      Fate
 	Partition int32
-	Offset    int64 // valid when Acked; may be UnknownOffset
+	Offset    int64 // valid when Acked
 	Err       error
 }
 

@@ -75,6 +75,7 @@ type Request struct {
 	RegisteredAt time.Time
 	SendingAt    time.Time // by the mailbox's clock, just before we put it there; SentAt follows once that is certain
 	SentAt       time.Time // by the mailbox's clock: when it was put there
+	NotedAt      time.Time // by ours: when we knew that; never before SentAt if the clocks agree
 	TakenAt      time.Time // when the transport took it
 	MailboxID    int64     // COUTMSGS_ID
 }
@@ -94,9 +95,14 @@ func (w Window) Validate() error {
 		return errors.New("startTime must be before endTime")
 	case w.To.Sub(w.From) > MaxWindow:
 		return fmt.Errorf("the window must not be longer than %s", MaxWindow)
+	case w.From.Year() < firstYear || w.To.Year() > lastYear:
+		return fmt.Errorf("the window must be within the years %d and %d: a request has room for two digits", firstYear, lastYear)
 	}
 	return nil
 }
+
+// The years that a request can name (dictionary 3: yy is 20yy).
+const firstYear, lastYear = 2000, 2099
 
 // Reason is why a request ended without its answer, as it is stored.
 type Reason string
@@ -125,12 +131,15 @@ func (p Policy) Timeout(kind message.Kind) time.Duration {
 	return p.List
 }
 
-// Deadline is when r expires: its timeout after it was sent, before that after it was registered. The two moments are of
-// two clocks, so a mailbox whose clock is behind ours does not shorten a request's life.
+// Deadline is when r expires: its timeout after it was sent, before that after it was registered. The moments are of two
+// clocks: one of the mailbox's that is behind ours shortens no request's life, and one that is ahead prolongs none.
 func (p Policy) Deadline(r Request) time.Time {
-	from := r.RegisteredAt
-	if r.SentAt.After(from) {
-		from = r.SentAt
+	from := r.SentAt
+	if !r.NotedAt.IsZero() && r.NotedAt.Before(from) {
+		from = r.NotedAt
+	}
+	if from.Before(r.RegisteredAt) {
+		from = r.RegisteredAt
 	}
 	return from.Add(p.Timeout(r.Kind))
 }

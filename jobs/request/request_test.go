@@ -50,6 +50,7 @@ func TestPlan(t *testing.T) {
 		}
 		return q
 	}
+	noted := func(q request.Request, when float64) request.Request { q.NotedAt = at(when); return q }
 	for name, c := range map[string]struct {
 		open                []request.Request
 		now                 float64
@@ -65,6 +66,9 @@ func TestPlan(t *testing.T) {
 		"schedule after 60 s":      {[]request.Request{r(1, request.Schedule, request.Waiting, 0, 20)}, 79.9, nil, nil, nil, 80},
 		"schedule over":            {[]request.Request{r(1, request.Schedule, request.Waiting, 0, 20)}, 80, []int64{1}, nil, nil, -1},
 		"a kind's own":             {[]request.Request{r(1, "RQRD-AIRL", request.Waiting, 0, 0)}, 44.9, nil, nil, nil, 45},
+		"mailbox clock ahead":      {[]request.Request{noted(r(1, stands, request.Waiting, 0, 3600), 2)}, 31.9, nil, nil, nil, 32},
+		"ahead, and over":          {[]request.Request{noted(r(1, stands, request.Sent, 0, 3600), 2)}, 32, []int64{1}, nil, nil, -1},
+		"found after a crash":      {[]request.Request{noted(r(1, stands, request.Sent, 0, 5), 25)}, 35, []int64{1}, nil, nil, -1},
 		"mailbox clock behind":     {[]request.Request{r(1, stands, request.Waiting, 0, -3600)}, 29.9, nil, nil, nil, 30},
 		"closed ones are left out": {[]request.Request{r(1, stands, request.Done, 0, 0), r(2, stands, request.Expired, 0, 0)}, 99, nil, nil, nil, -1},
 	} {

@@ -15,6 +15,7 @@ type decoder struct {
 	message   Message // Meta.TYPE is empty until META was read
 	grove     grove
 	bodies    int
+	end       int // line where the root ends
 	records   []Record
 	flids     map[int64]struct{} // of a package
 	parts     int                // records and entries so far

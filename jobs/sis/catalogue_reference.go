@@ -198,6 +198,17 @@ func peopleLists() []ReferenceSpec {
 // ReferenceSpecs are the lists of reference data in the dictionary's order. The slice is shared: read only.
 func ReferenceSpecs() []ReferenceSpec { return wire.references }
 
+// Personal says that what messages of a TYPE bring is about persons: never to be logged, and shown to operators only.
+func Personal(typ string) bool {
+	s, ok := ReferenceByType(typ)
+	return ok && s.Personal
+}
+
+// AboutPersons says that a text, whole or broken, names the records of a list about persons.
+func AboutPersons(text string) bool {
+	return slices.ContainsFunc(wire.references, func(s ReferenceSpec) bool { return s.Personal && strings.Contains(text, s.Type) })
+}
+
 // ReferenceByType finds a list of reference data by its TYPE, whatever its case.
 func ReferenceByType(typ string) (*ReferenceSpec, bool) {
 	s, ok := wire.byType[strings.ToUpper(typ)]

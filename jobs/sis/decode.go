@@ -94,8 +94,9 @@ func (d *decoder) read() error {
 			return err
 		}
 	}
+	d.end = s.line()
 	if d.message.Meta.TYPE == "" {
-		return missingMeta()
+		return missingMeta(d.end)
 	}
 	hash.Write(s.text[from:s.dec.InputOffset()])
 	hash.Sum(d.message.Hash[:0])
@@ -153,7 +154,7 @@ func (d *decoder) outcome() (err error) {
 		d.message.Reference, err = d.outcomeOfReference(kind)
 		return err
 	case d.bodies == 0:
-		return fault.At(fault.Malformed, op, "MSG/"+kind.TYPE, 0, "it is missing")
+		return fault.At(fault.Malformed, op, "MSG/"+kind.TYPE, d.end, "it is missing")
 	}
 	d.message.Records = d.records
 	return d.broken

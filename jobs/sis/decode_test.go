@@ -227,3 +227,20 @@ func TestErrorsStayShort(t *testing.T) {
 		require.Less(t, len(fe.Error()), 500)
 	}
 }
+
+// What is missing is told with the line where it is certain, that of the root's end.
+func TestWhatIsMissingHasALine(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"META":               "<MSG>\n" + goodBody + "\n</MSG>\n\n",
+		"META before":        "<MSG>\n\n</MSG>\n\n",
+		"a body":             "<MSG>\n" + goodMeta + "\n</MSG>\n\n",
+		"a list":             "<MSG>\n" + meta("STTS-DNLD") + "\n</MSG>\n\n",
+		"the keys of a list": "<MSG>\n" + meta("STTS-DNLD") + "<STTS/>\n</MSG>\n\n",
+	} {
+		_, err := decode(t, text)
+		var fe *fault.Error
+		require.ErrorAs(t, err, &fe, name)
+		require.Equal(t, 3, fe.Line, "%s: %v", name, err)
+	}
+}

@@ -15,7 +15,10 @@ const maxCodeBytes = 256
 
 const metaElem = "META"
 
-func missingMeta() error { return fault.At(fault.Malformed, op, "MSG/META", 0, "it is missing") }
+// missingMeta is told at the line where the root ends: only there it is certain.
+func missingMeta(line int) error {
+	return fault.At(fault.Malformed, op, "MSG/META", line, "it is missing")
+}
 
 // findMeta reads the first META under the root, behind whatever it stands.
 func findMeta(text []byte, zone *time.Location) (message.Meta, error) {
@@ -29,7 +32,7 @@ func findMeta(text []byte, zone *time.Location) (message.Meta, error) {
 		case err != nil:
 			return message.Meta{}, err
 		case !ok:
-			return message.Meta{}, missingMeta()
+			return message.Meta{}, missingMeta(s.line())
 		case qualified(start.Name) == metaElem:
 			return metaOf(s, &grove{}, start, zone)
 		}

@@ -144,11 +144,11 @@ func (d *decoder) outcomeOfReference(kind *Kind) (*Reference, error) {
 	declaredNone := err == nil && recs == 0
 	switch {
 	case d.bodies == 0 && !declaredNone:
-		return nil, fault.At(fault.Malformed, op, "MSG/"+elem, 0, "it is missing")
+		return nil, fault.At(fault.Malformed, op, "MSG/"+elem, d.end, "it is missing")
 	case d.broken != nil:
 		return nil, d.broken
 	case kind.Mode == Complete && len(r.records) == 0 && r.keyless > 0:
-		return nil, fault.At(fault.Protocol, op, "MSG/"+elem, 0, "no record has its key %s", kind.Reference.Key.Elem)
+		return nil, fault.At(fault.Protocol, op, "MSG/"+elem, d.end, "no record has its key %s", kind.Reference.Key.Elem)
 	}
 	out := &Reference{Spec: kind.Reference, Records: r.records}
 	switch {

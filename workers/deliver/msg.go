@@ -47,7 +47,7 @@ func (m *Msg) Step(ctx context.Context, f *lease.Fence) (drain.Next, error) {
 	now := m.Now()
 	ready := slices.IndexFunc(events, func(e store.Queued) bool { return e.NextAttempt.After(now) })
 	if ready == 0 {
-		return drain.Next{Wait: events[0].NextAttempt.Sub(now)}, nil
+		return drain.Next{Wait: min(events[0].NextAttempt.Sub(now), drain.LongestNap)}, nil // an older one may be put back meanwhile
 	}
 	if ready > 0 {
 		events = events[:ready]

@@ -43,6 +43,10 @@ type Next struct {
 	Wait time.Duration
 }
 
+// LongestNap bounds the waits of roles whose work other pods put into our tables: their bells ring in their own pods only, and
+// no wake-up is inserted while the drain is open (O3: nothing is late by more than a sweep).
+const LongestNap = 8 * time.Second
+
 // Config of the drains. Not in the contract's keys: the values follow from its takeover and latency goals.
 type Config struct {
 	// RunFor bounds one job's run; then it hands over to a fresh job of the same epoch. Default 60s.

@@ -119,7 +119,7 @@ func (h *Head) Step(ctx context.Context, f *lease.Fence) (drain.Next, error) {
 	maps.DeleteFunc(h.paid, func(p message.Position, _ int) bool { return rows[0].Pos.After(p) }) // concluded by another pod
 	batch, wait := h.pick(rows, h.now())
 	if wait > 0 {
-		return drain.Next{Wait: wait}, nil
+		return drain.Next{Wait: min(wait, drain.LongestNap)}, nil // an older one may be put back meanwhile
 	}
 	if err := h.work(ctx, f, batch); err != nil {
 		return drain.Next{}, err

@@ -46,6 +46,10 @@ func TestO1_backoffHoldsTheLine(t *testing.T) {
 	require.Equal(t, []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second}, waits)
 	r.requireStates("1 SUCCEEDED 1x", "2 DEAD EXHAUSTED/UNSUPPORTED 5x", "3 SUCCEEDED 1x")
 	require.Equal(t, []string{"15 stand 208 v2"}, r.flights())
+
+	r.put(stand(4, 15, "209"))
+	r.exec("UPDATE proc_state SET state = 'FAILED', next_attempt_at = $1 WHERE msg_id = 4", r.clock.Add(time.Minute))
+	require.Equal(t, drain.Next{Wait: drain.LongestNap}, r.step(), "O3: an older one that another pod puts back is not overslept")
 }
 
 // O1: nothing above the watermark is taken, whatever lies there.

@@ -15,11 +15,14 @@ var (
 	ErrNoTopic = errors.New("there is no such topic")
 )
 
-// Check says whether records could be sent now: brokers answer, know idempotent producers, and the topic is there with a
-// leader for every partition. It makes a missing topic if so configured. The error is an outage and names the topic.
+// Check says whether records could be sent now: brokers answer, know idempotent producers and let us be one, and the topic is
+// there with a leader for every partition. It makes a missing topic if so configured. The error is an outage and names the topic.
 func (p *Producer) Check(ctx context.Context) error {
 	_, err := visit(ctx, p, func(l *link) (struct{}, error) {
 		if err := p.prepare(l); err != nil {
+			return struct{}{}, err
+		}
+		if err := p.checkIdentity(l); err != nil {
 			return struct{}{}, err
 		}
 		return struct{}{}, p.checkLeaders(l)
@@ -46,7 +49,7 @@ func visit[T any](ctx context.Context, p *Producer, call func(*link) (T, error))
 
 // prepare is what must be true of brokers and topic before anything is sent.
 func (p *Producer) prepare(l *link) error {
-	if err := l.checkVersions(); err != nil {
+	if err := l.checkVersions(p.topic); err != nil {
 		return err
 	}
 	err := l.client.RefreshMetadata(p.topic)
@@ -60,6 +63,16 @@ func (p *Producer) prepare(l *link) error {
 		return fmt.Errorf("topic %s: %w", p.topic, err)
 	}
 	return nil
+}
+
+// checkIdentity asks for a producer identity once a connection, for each asking uses one up. It is no condition for sending:
+// whoever has one goes on while brokers have none to give.
+func (p *Producer) checkIdentity(l *link) error {
+	if l.able.Load() {
+		return nil
+	}
+	_, err := l.enlist(p.topic)
+	return err
 }
 
 func (p *Producer) checkLeaders(l *link) error {
@@ -80,7 +93,12 @@ func (p *Producer) create(l *link) error {
 	if err != nil {
 		return err
 	}
-	err = admin.CreateTopic(p.topic, &sarama.TopicDetail{NumPartitions: p.cfg.Partitions, ReplicationFactor: p.cfg.Replication}, false)
+	detail := &sarama.TopicDetail{NumPartitions: p.cfg.Partitions, ReplicationFactor: p.cfg.Replication}
+	if p.topic == p.cfg.SchdTopic() { // what is there for good must not go with age
+		compact := "compact"
+		detail.ConfigEntries = map[string]*string{"cleanup.policy": &compact}
+	}
+	err = admin.CreateTopic(p.topic, detail, false)
 	if err != nil && !errors.Is(err, sarama.ErrTopicAlreadyExists) {
 		return fmt.Errorf("create: %w", err)
 	}

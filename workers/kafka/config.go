@@ -28,7 +28,7 @@ type Config struct {
 	TopicPrefix string `koanf:"topic-prefix"`
 	// MsgKey is the key of msg records: flid, or sndr for consumers of the replaced system. Default flid.
 	MsgKey outbox.MsgKey `koanf:"msg-key"`
-	// CreateTopics makes missing topics. Default false.
+	// CreateTopics makes missing topics, that of states with cleanup.policy=compact. Default false.
 	CreateTopics bool `koanf:"create-topics"`
 	// Partitions is how many a topic made by us gets, from 1. Default 6.
 	Partitions int32 `koanf:"partitions"`

@@ -101,10 +101,7 @@ func TestK19_OrderSurvivesARestart(t *testing.T) {
 	t.Parallel()
 	data := kfake.DataDir(t.TempDir())
 	c := cluster(t, kfake.NumBrokers(1), data)
-	_, text, err := net.SplitHostPort(c.ListenAddrs()[0])
-	require.NoError(t, err)
-	port, err := strconv.Atoi(text)
-	require.NoError(t, err)
+	port := portOf(t, c)
 	p := producer(t, config(c))
 	deliver(t, p, events(1, 300))
 	c.Close()
@@ -118,6 +115,15 @@ func TestK19_OrderSurvivesARestart(t *testing.T) {
 	deliver(t, p, events(301, 300))
 	require.NoError(t, p.Check(t.Context()))
 	requireOrder(t, c, 600)
+}
+
+func portOf(t *testing.T, c *kfake.Cluster) int {
+	t.Helper()
+	_, text, err := net.SplitHostPort(c.ListenAddrs()[0])
+	require.NoError(t, err)
+	port, err := strconv.Atoi(text)
+	require.NoError(t, err)
+	return port
 }
 
 // A batch given up in doubt must not be appended behind its successors when the broker wakes up (design §7).
@@ -184,6 +190,11 @@ func TestK20_FrozenBroker(t *testing.T) { // not parallel: it counts goroutines
 		results := p.Send(t.Context(), events(51, 50))
 		require.Less(t, time.Since(start), cfg.SendTimeout+time.Second)
 		require.Equal(t, fault.Outage, fault.Of(results[0].Err))
+		ctx, cancel := context.WithTimeout(t.Context(), cfg.SendTimeout)
+		require.Equal(t, fault.Outage, fault.Of(p.Check(ctx)))
+		_, err := p.Tail(ctx, 10)
+		require.Equal(t, fault.Outage, fault.Of(err))
+		cancel()
 		if i == 1 {
 			before = goroutines()
 		}

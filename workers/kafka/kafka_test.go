@@ -88,8 +88,8 @@ func consume(t *testing.T, c *kfake.Cluster) map[int32][]*kgo.Record {
 	require.NoError(t, err)
 	defer cl.Close()
 	want := 0
-	for p := range int32(partitions) {
-		want += int(c.PartitionInfo(topic, p).HighWatermark)
+	for _, p := range c.PartitionInfos(topic) {
+		want += int(p.HighWatermark)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()

@@ -1,11 +1,13 @@
 package kafka
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/IBM/sarama"
@@ -18,6 +20,7 @@ import (
 // link; the link is then closed in the background and another one made (K20).
 type link struct {
 	client sarama.Client
+	able   atomic.Bool // the brokers gave a producer identity, and no connection broke since
 	calls  sync.WaitGroup
 	close  func() // at most once; does not wait
 	closed chan struct{}
@@ -76,8 +79,12 @@ func (l *link) produce(ctx context.Context, topic string, timeout time.Duration,
 	partitions := make(map[*sarama.Broker][]int32)
 	var away error
 	for p, batch := range batches {
-		if away != nil {
+		switch {
+		case away != nil:
 			answers[p] = answer{err: away}
+			continue
+		case len(batch.Records) == 1 && size(batch.Records[0]) > maxRecordBytes: // asking would cost the connection each time
+			answers[p] = answer{code: sarama.ErrMessageSizeTooLarge}
 			continue
 		}
 		leader, err := l.client.Leader(topic, p)
@@ -108,6 +115,7 @@ func (l *link) produce(ctx context.Context, topic string, timeout time.Duration,
 			}
 			if err != nil {
 				_ = leader.Close() // what would come over it now answers another question; Leader opens it again
+				l.able.Store(false)
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -119,6 +127,11 @@ func (l *link) produce(ctx context.Context, topic string, timeout time.Duration,
 	all.Wait()
 	return answers
 }
+
+// maxRecordBytes is beyond what any topic takes: brokers close the connection on a request of 100 MiB (socket.request.max.bytes).
+const maxRecordBytes = 64 << 20
+
+func size(r *sarama.Record) int { return len(r.Key) + len(r.Value) }
 
 func read(r *sarama.ProduceResponse, topic string, partition int32, err error) answer {
 	if err != nil {
@@ -135,18 +148,51 @@ func read(r *sarama.ProduceResponse, topic string, partition int32, err error) a
 	return a
 }
 
-// identify asks for a producer identity and whose it is.
-func (l *link) identify() (t outbox.Term, err error) {
-	r, err := l.client.InitProducerID()
-	if err == nil && r.Err != sarama.ErrNoError {
-		err = r.Err
+// someone gives a broker to ask what any of them knows. When all were given up, a question about the topic brings back those
+// of the configuration.
+func (l *link) someone(topic string) (*sarama.Broker, error) {
+	if broker := l.client.LeastLoadedBroker(); broker != nil {
+		return broker, nil
 	}
+	err := l.client.RefreshMetadata(topic)
+	if broker := l.client.LeastLoadedBroker(); broker != nil {
+		return broker, nil
+	}
+	return nil, cmp.Or(err, error(sarama.ErrOutOfBrokers))
+}
+
+// enlist asks for a producer identity, without which nothing can be sent.
+func (l *link) enlist(topic string) (*sarama.InitProducerIDResponse, error) {
+	broker, err := l.someone(topic)
+	if err != nil {
+		return nil, err
+	}
+	const initProducerIDV4 = 4 // of Kafka 2.7; sarama lowers it to what the broker speaks
+	r, err := broker.InitProducerID(&sarama.InitProducerIDRequest{Version: initProducerIDV4, ProducerID: -1, ProducerEpoch: -1})
+	switch {
+	case err != nil:
+		_ = broker.Close()
+	case r.Err != sarama.ErrNoError:
+		err = r.Err
+	case r.ProducerID < 0 || r.ProducerEpoch < 0: // sent under it, nothing would be known as a repetition
+		err = fmt.Errorf("producer %d, epoch %d: %w", r.ProducerID, r.ProducerEpoch, sarama.ErrIncompleteResponse)
+	}
+	l.able.Store(err == nil)
+	if err != nil {
+		return nil, fmt.Errorf("the brokers give no producer identity (InitProducerId): %w", err)
+	}
+	return r, nil
+}
+
+// identify asks for a producer identity and whose it is.
+func (l *link) identify(topic string) (t outbox.Term, err error) {
+	r, err := l.enlist(topic)
 	if err != nil {
 		return t, err
 	}
-	broker := l.client.LeastLoadedBroker()
-	if broker == nil {
-		return t, sarama.ErrOutOfBrokers
+	broker, err := l.someone(topic)
+	if err != nil {
+		return t, err
 	}
 	about, err := broker.GetMetadata(sarama.NewMetadataRequest(sarama.V2_8_0_0, []string{}))
 	if err != nil {
@@ -164,10 +210,10 @@ func (l *link) identify() (t outbox.Term, err error) {
 const apiInitProducerID = 22
 
 // checkVersions refuses brokers that have no idempotent producer (design §7).
-func (l *link) checkVersions() error {
-	broker := l.client.LeastLoadedBroker()
-	if broker == nil {
-		return sarama.ErrOutOfBrokers
+func (l *link) checkVersions(topic string) error {
+	broker, err := l.someone(topic)
+	if err != nil {
+		return err
 	}
 	r, err := broker.ApiVersions(&sarama.ApiVersionsRequest{})
 	if err != nil {

@@ -25,11 +25,12 @@ type Producer struct {
 	dialing  chan struct{} // held while a link is made
 	checking chan struct{} // held by the one Check or Tail under way, even when nobody waits for it any more
 	id       identity      // of the holder of sending
+	count    int           // of partitions at the last Send; of the holder of sending
 
 	mu    sync.Mutex
-	link  *link           // nil until needed
-	blind map[int32]error // the partitions the last Tail could not read
-	left  *link           // the link given up last; no other is made until it is closed, so that they cannot pile up
+	link  *link // nil until needed
+	known tail  // what the last Tail found
+	left  *link // the link given up last; no other is made until it is closed, so that they cannot pile up
 	shut  bool
 }
 
@@ -75,7 +76,7 @@ func (p *Producer) send(ctx context.Context, seat Seat, records []outbox.Record,
 		return err
 	}
 	s := &session{
-		broker: session2link{p, l, seat}, id: &p.id, log: p.log, now: time.Now, records: records, results: results, blind: p.unread(),
+		broker: session2link{p, l, seat}, id: &p.id, log: p.log, now: time.Now, records: records, results: results, known: p.latest(),
 	}
 	p.id.sit(seat)
 	partitions, err := await(ctx, l, func() ([]int32, error) { return l.client.Partitions(p.topic) })
@@ -83,6 +84,7 @@ func (p *Producer) send(ctx context.Context, seat Seat, records []outbox.Record,
 		p.leave(ctx, l)
 		return fmt.Errorf("partitions of topic %s: %w", p.topic, err)
 	}
+	p.noteCount(len(partitions))
 	pick := sarama.NewMurmur2Partitioner(p.topic)
 	err = s.spread(func(key string) (int32, error) {
 		n, err := pick.Partition(&sarama.ProducerMessage{Key: sarama.StringEncoder(key)}, int32(len(partitions)))
@@ -94,6 +96,15 @@ func (p *Producer) send(ctx context.Context, seat Seat, records []outbox.Record,
 	s.run(ctx)
 	p.leave(ctx, l)
 	return nil
+}
+
+// noteCount tells when the topic has more or fewer partitions than at the Send before: keys have moved (docs/consumers.md).
+// Only the holder of sending calls it.
+func (p *Producer) noteCount(n int) {
+	if p.count != 0 && p.count != n {
+		p.log.Warn("kafka partitions changed", "before", p.count, "partitions", n)
+	}
+	p.count = n
 }
 
 // leave gives the link up when the time ran out on it: a call may hang there for ever.
@@ -200,9 +211,9 @@ type session2link struct {
 }
 
 func (b session2link) identify(ctx context.Context) (outbox.Term, error) {
-	offer, err := await(ctx, b.link, b.link.identify)
+	offer, err := await(ctx, b.link, func() (outbox.Term, error) { return b.link.identify(b.topic) })
 	if err != nil {
-		return outbox.Term{}, fmt.Errorf("producer identity: %w", err)
+		return outbox.Term{}, err
 	}
 	return b.seat.Claim(ctx, offer)
 }

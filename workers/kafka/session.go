@@ -24,6 +24,7 @@ type broker interface {
 
 const (
 	maxBatchBytes = 512 * 1024 // of one partition's batch, unless one record alone is larger; topics take 1 MiB by default
+	maxRoundBytes = 16 << 20   // of all batches of a round, unless one alone is larger; brokers cut off who sends 100 MiB at once
 	recordBytes   = 64         // rough cost of a record and of a header beyond their texts
 	minPause      = 20 * time.Millisecond
 	maxPause      = time.Second
@@ -39,7 +40,7 @@ type session struct {
 	now     func() time.Time
 	records []outbox.Record
 	results []outbox.Result
-	blind   map[int32]error // partitions of which it is not known what they end with
+	known   tail // what the topic ended with before this Send
 	lanes   []*lane
 	why     error // the newest reason for not getting on
 }
@@ -52,6 +53,7 @@ type lane struct {
 	batch     *sarama.RecordBatch
 	again     int  // the first so many records are in doubt from the Send before and must form one batch again
 	doubtful  bool // the batch was sent and nobody knows whether it was appended
+	before    bool // it was so before this round already
 }
 
 // run settles what it can before ctx ends or nothing moves for patience; what it cannot stays Waiting.
@@ -103,12 +105,7 @@ func (s *session) round(ctx context.Context, open []*lane) (moved bool) {
 		}
 		s.id.assume(term)
 	}
-	batches := make(map[int32]*sarama.RecordBatch, len(open))
-	for _, l := range open {
-		s.load(l)
-		batches[l.partition] = l.batch
-		l.doubtful = true
-	}
+	open, batches := s.fill(open)
 	answers, err := s.broker.produce(ctx, batches)
 	if err != nil {
 		s.why = err
@@ -119,7 +116,43 @@ func (s *session) round(ctx context.Context, open []*lane) (moved bool) {
 			moved = true
 		}
 	}
+	if !s.id.known {
+		s.lookFirst()
+	}
 	return moved
+}
+
+// fill makes the next batch of as many lanes as one request may hold, and gives those.
+func (s *session) fill(open []*lane) (in []*lane, batches map[int32]*sarama.RecordBatch) {
+	batches = make(map[int32]*sarama.RecordBatch, len(open))
+	total := 0
+	for _, l := range open {
+		s.load(l)
+		if total += s.bytes(l); total > maxRoundBytes && len(in) > 0 {
+			break
+		}
+		in, batches[l.partition] = append(in, l), l.batch
+		l.before, l.doubtful = l.doubtful, true
+	}
+	return in, batches
+}
+
+// bytes is the rough size of a lane's batch.
+func (s *session) bytes(l *lane) (n int) {
+	for _, i := range l.queue[:len(l.batch.Records)] {
+		n += weight(s.records[i])
+	}
+	return n
+}
+
+// lookFirst holds what was sent under an identity given up and not answered: it may be in the log, and under another identity
+// it would be appended again. The caller looks and sends what is not there.
+func (s *session) lookFirst() {
+	for _, l := range s.open() {
+		if l.doubtful {
+			s.hold(l, fmt.Errorf("partition %d: no answer under an identity that has ended: %w", l.partition, s.why))
+		}
+	}
 }
 
 // load makes the lane's next batch, or puts the one already sent under the identity of today.
@@ -161,7 +194,7 @@ func (s *session) apply(l *lane, a answer) bool {
 		s.why = a.err
 		return false
 	}
-	verdict := judge(a.code)
+	verdict := s.judge(l, a)
 	if verdict != repeat {
 		l.doubtful, l.again = false, 0
 		delete(s.id.doubts, l.partition)
@@ -176,6 +209,11 @@ func (s *session) apply(l *lane, a answer) bool {
 	case renumber:
 		s.log.Warn("kafka producer renumbered", "partition", l.partition, "reason", a.code.Error())
 		s.id.forget()
+		l.doubtful = l.before // this time it was not appended
+	case mistaken:
+		s.log.Warn("kafka acknowledged another batch", "partition", l.partition, "kafka_offset", a.offset, "reason", a.code.Error())
+		s.id.forget()
+		l.doubtful = true
 	case denied:
 		s.hold(l, fmt.Errorf("partition %d: %w", l.partition, a.code))
 	case repeat:
@@ -184,15 +222,20 @@ func (s *session) apply(l *lane, a answer) bool {
 	return false
 }
 
+// judge is the meaning of an answer. Nothing of this Send can lie before the end that the partition had: a broker that says
+// so takes the batch for one of long ago, of a PostgreSQL since restored perhaps, or has another log.
+func (s *session) judge(l *lane, a answer) verdict {
+	v := judge(a.code)
+	if v == appended && a.offset < s.known.ends[l.partition] { // 0 when it is not known
+		return mistaken
+	}
+	return v
+}
+
 func (s *session) acknowledge(l *lane, a answer) {
 	n := len(l.batch.Records)
-	known := a.code == sarama.ErrNoError && a.offset >= 0
 	for place, i := range l.queue[:n] {
-		offset := outbox.UnknownOffset
-		if known {
-			offset = a.offset + int64(place)
-		}
-		s.results[i] = outbox.Result{Fate: outbox.Acked, Partition: l.partition, Offset: offset}
+		s.results[i] = outbox.Result{Fate: outbox.Acked, Partition: l.partition, Offset: a.offset + int64(place)}
 	}
 	l.queue, l.batch = l.queue[n:], nil
 	if s.id.known { // an answer of the same round may have ended the identity
@@ -286,7 +329,7 @@ func (s *session) spread(partition func(key string) (int32, error)) error {
 		if err != nil {
 			return err
 		}
-		if err := s.blind[p]; err != nil {
+		if err := s.known.blind[p]; err != nil {
 			s.results[i] = outbox.Result{Partition: p, Err: outage("send to kafka", fmt.Errorf("the end of partition %d is not known: %w", p, err))}
 			continue
 		}

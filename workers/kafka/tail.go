@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"time"
 
 	"github.com/IBM/sarama"
 
@@ -20,118 +19,96 @@ import (
 const eventIDHeader = "event-id"
 
 // Tail reads the last n records of each partition and gives the place of each event among them, the first when it is there
-// twice. It fails with fault.Unsupported when we may not read the topic, else with an outage. What a broker keeps back for
-// longer than request-timeout is taken for not there: a topic may end in marks that are no records. Partitions that cannot
-// be read while others can get nothing sent until a later Tail has read them.
+// twice. It fails with fault.Unsupported when we may not read the topic, else with an outage. Partitions that cannot be read
+// to their end while others can get nothing sent until a later Tail has read them.
 func (p *Producer) Tail(ctx context.Context, n int) (map[int64]outbox.Place, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.cfg.SendTimeout)
 	defer cancel()
-	places, err := visit(ctx, p, func(l *link) (map[int64]outbox.Place, error) {
-		places, blind, err := l.tail(ctx, p.topic, int64(n), p.cfg.RequestTimeout)
-		if err != nil {
-			blind = nil // whoever may not read at all sends all the same
-		}
+	t, err := visit(ctx, p, func(l *link) (tail, error) {
+		t, err := l.tail(ctx, p.topic, int64(n))
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.blind = blind
-		return places, err
+		p.known = t
+		if err != nil {
+			p.known = tail{} // whoever may not read at all sends all the same
+		}
+		return t, err
 	})
 	if errors.Is(err, sarama.ErrTopicAuthorizationFailed) {
 		return nil, fault.Wrap(fault.Unsupported, "read the end of topic "+p.topic, err)
 	}
-	return places, outage("read the end of topic "+p.topic, err)
+	return t.places, outage("read the end of topic "+p.topic, err)
 }
 
-// unread gives the partitions the last Tail could not read.
-func (p *Producer) unread() map[int32]error {
+// tail is what is known of a topic's end.
+type tail struct {
+	places map[int64]outbox.Place // event id → the first place it has
+	ends   map[int32]int64        // partition → offset behind its last record
+	blind  map[int32]error        // partition → why it could not be read
+}
+
+// latest gives what the last Tail found.
+func (p *Producer) latest() tail {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.blind
+	return p.known
 }
 
-// tail gives what was found, and why of the partitions it could not read. It fails when it could read none, or must not.
-func (l *link) tail(ctx context.Context, topic string, n int64, patience time.Duration) (places map[int64]outbox.Place, blind map[int32]error, err error) {
+// tail fails when it could read no partition, or must not.
+func (l *link) tail(ctx context.Context, topic string, n int64) (tail, error) {
+	t := tail{places: make(map[int64]outbox.Place), ends: make(map[int32]int64), blind: make(map[int32]error)}
 	partitions, err := l.client.Partitions(topic)
 	if err != nil {
-		return nil, nil, err
-	}
-	consumer, err := sarama.NewConsumerFromClient(l.client) // closing it leaves the client open
-	if err != nil {
-		return nil, nil, err
+		return t, err
 	}
 	var mu sync.Mutex
 	var all sync.WaitGroup
-	places, blind = make(map[int64]outbox.Place), make(map[int32]error)
 	for _, partition := range partitions {
 		all.Go(func() {
-			err := l.tailOf(ctx, consumer, topic, partition, n, patience, func(id int64, at outbox.Place) {
-				mu.Lock()
-				defer mu.Unlock()
-				if _, twice := places[id]; !twice {
-					places[id] = at
-				}
-			})
+			found, end, err := l.tailOf(ctx, topic, partition, n)
+			mu.Lock()
+			defer mu.Unlock()
 			if err != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				blind[partition] = err
+				t.blind[partition] = fmt.Errorf("partition %d: %w", partition, err)
+				return
+			}
+			t.ends[partition] = end
+			for id, offset := range found {
+				t.places[id] = outbox.Place{Partition: partition, Offset: offset}
 			}
 		})
 	}
 	all.Wait()
-	why := errors.Join(slices.Collect(maps.Values(blind))...)
-	if len(blind) == len(partitions) || errors.Is(why, sarama.ErrTopicAuthorizationFailed) {
-		err = why
+	why := errors.Join(slices.Collect(maps.Values(t.blind))...)
+	if len(t.blind) == len(partitions) || errors.Is(why, sarama.ErrTopicAuthorizationFailed) {
+		return t, why
 	}
-	return places, blind, errors.Join(err, consumer.Close())
+	return t, nil
 }
 
 // tailOf reads one partition from n before its end to the end it has now.
-func (l *link) tailOf(
-	ctx context.Context, c sarama.Consumer, topic string, partition int32, n int64, patience time.Duration, found func(int64, outbox.Place),
-) error {
-	end, err := l.client.GetOffset(topic, partition, sarama.OffsetNewest)
-	if err != nil {
-		return fmt.Errorf("partition %d: %w", partition, err)
+func (l *link) tailOf(ctx context.Context, topic string, partition int32, n int64) (found map[int64]int64, end int64, err error) {
+	if end, err = l.client.GetOffset(topic, partition, sarama.OffsetNewest); err != nil {
+		return nil, 0, err
 	}
 	start, err := l.client.GetOffset(topic, partition, sarama.OffsetOldest)
 	if err != nil {
-		return fmt.Errorf("partition %d: %w", partition, err)
+		return nil, 0, err
 	}
-	if start = max(start, end-n); start >= end {
-		return nil
-	}
-	records, err := c.ConsumePartition(topic, partition, start)
-	if err != nil {
-		return fmt.Errorf("partition %d: %w", partition, err)
-	}
-	defer func() { _ = records.Close() }()
-	for {
-		select {
-		case m, ok := <-records.Messages():
-			if !ok {
-				return fmt.Errorf("partition %d: %w", partition, sarama.ErrOffsetOutOfRange)
+	found = make(map[int64]int64)
+	err = l.scan(ctx, topic, partition, max(start, end-n), end, func(e entry) error {
+		if id, ok := eventID(e.headers); ok {
+			if _, twice := found[id]; !twice {
+				found[id] = e.offset
 			}
-			if id, ok := eventID(m); ok {
-				found(id, outbox.Place{Partition: partition, Offset: m.Offset})
-			}
-			if m.Offset >= end-1 {
-				return nil
-			}
-		case err := <-records.Errors(): // nil when closed, which Messages then is too
-			if err != nil {
-				return fmt.Errorf("partition %d: %w", partition, err)
-			}
-		case <-time.After(patience):
-			return nil
-		case <-ctx.Done():
-			return fmt.Errorf("partition %d: %w", partition, context.Cause(ctx))
 		}
-	}
+		return nil
+	})
+	return found, end, err
 }
 
-func eventID(m *sarama.ConsumerMessage) (int64, bool) {
-	for _, h := range m.Headers {
+func eventID(headers []*sarama.RecordHeader) (int64, bool) {
+	for _, h := range headers {
 		if string(h.Key) == eventIDHeader {
 			id, err := strconv.ParseInt(string(h.Value), 10, 64)
 			return id, err == nil

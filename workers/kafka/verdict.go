@@ -7,6 +7,7 @@ type verdict int
 
 const (
 	appended verdict = iota // the batch is in the log
+	mistaken                // the broker takes it for another one that it has
 	repeat                  // not now, or not known: the same batch again, under the same numbers
 	renumber                // the broker's count of our batches differs from ours: the same records under a new identity
 	tooLarge                // more bytes than the topic takes
@@ -14,19 +15,23 @@ const (
 	denied                  // nothing about the records, and nothing that repeating soon would change
 )
 
-// judge reads the error code of one partition's answer. An unknown code blames no record.
+// judge reads the error code of one partition's answer. An unknown code blames no record, nor does one that says that bytes
+// changed on their way (InvalidMessage): the checksum is ours.
 func judge(code sarama.KError) verdict {
 	switch code {
-	case sarama.ErrNoError, sarama.ErrDuplicateSequenceNumber: // a duplicate is one the broker has, only no longer at hand
+	case sarama.ErrNoError:
 		return appended
+	case sarama.ErrDuplicateSequenceNumber: // it has one under these numbers, and cannot say which
+		return mistaken
 	case sarama.ErrOutOfOrderSequenceNumber, sarama.ErrUnknownProducerID, sarama.ErrInvalidProducerEpoch,
 		sarama.ErrInvalidProducerIDMapping, sarama.ErrProducerFenced:
 		return renumber
 	case sarama.ErrMessageSizeTooLarge, sarama.ErrMessageSetSizeTooLarge:
 		return tooLarge
-	case sarama.ErrInvalidRecord, sarama.ErrInvalidMessage, sarama.ErrInvalidTimestamp:
+	case sarama.ErrInvalidRecord:
 		return refused
-	case sarama.ErrTopicAuthorizationFailed, sarama.ErrClusterAuthorizationFailed, sarama.ErrInvalidTopic, sarama.ErrPolicyViolation,
+	case sarama.ErrInvalidTimestamp, // ours is the time of sending: a clock is wrong, here or there
+		sarama.ErrTopicAuthorizationFailed, sarama.ErrClusterAuthorizationFailed, sarama.ErrInvalidTopic, sarama.ErrPolicyViolation,
 		sarama.ErrUnsupportedVersion, sarama.ErrUnsupportedForMessageFormat, sarama.ErrInvalidRequiredAcks, sarama.ErrInvalidRequest:
 		return denied
 	}

@@ -2,19 +2,24 @@ package refdata_test
 
 import (
 	"bytes"
+	"compress/gzip"
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"msgexchange/db/dbtest"
 	"msgexchange/db/store"
@@ -142,7 +147,38 @@ func TestRefresh_misbehaving(t *testing.T) {
 			w.Header().Set("Content-Length", "1000")
 			_, _ = io.WriteString(w, `[{"code":"CA"}]`)
 		}, fault.Protocol, "cut off"},
-		"slow to begin": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, fault.Outage, ""},
+		"an error page": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/html")
+			_, _ = io.WriteString(w, "<html><title>502</title></html>")
+		}, fault.Protocol, "invalid character"},
+		"far too large": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.Copy(w, io.LimitReader(blanks{}, 65<<20)) }, fault.Protocol, "larger than"},
+		"far too large, unpacked": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			packed, _ := gzip.NewWriterLevel(w, gzip.BestSpeed)
+			_, _ = io.Copy(packed, io.LimitReader(blanks{}, 65<<20))
+			_ = packed.Close()
+		}, fault.Protocol, "larger than"},
+		"hangs up": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, fault.Outage, "EOF"},
+		"resets the connection": {func(w http.ResponseWriter, _ *http.Request) {
+			c, _, _ := http.NewResponseController(w).Hijack()
+			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n[{")
+			_ = c.(*net.TCPConn).SetLinger(0)
+			_ = c.Close()
+		}, fault.Outage, "reset"},
+		"speaks no HTTP": {func(w http.ResponseWriter, _ *http.Request) {
+			c, _, _ := http.NewResponseController(w).Hijack()
+			_, _ = io.WriteString(c, "220 mail.example ESMTP\r\n")
+			_ = c.Close()
+		}, fault.Outage, "malformed"},
+		"a header that is none": {func(w http.ResponseWriter, _ *http.Request) {
+			c, _, _ := http.NewResponseController(w).Hijack()
+			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nETag: a\x00b\r\nContent-Length: 15\r\n\r\n"+`[{"code":"CA"}]`)
+			_ = c.Close()
+		}, fault.Outage, "malformed"},
+		"what PostgreSQL cannot hold": {says(`[{"code":"CA","n":1e999999}]`), fault.Infra, "numeric"},
+		"half a character":            {says(`[{"code":"CA","n":"\ud800"}]`), fault.Infra, ""},
+		"a key without an end":        {says(`[{"code":"` + noise() + `"}]`), fault.Infra, ""},
+		"slow to begin":               {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, fault.Outage, ""},
 		"never ends": {func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.WriteString(w, `[{"code":"CA"}`)
 			_ = http.NewResponseController(w).Flush()
@@ -164,6 +200,51 @@ func TestRefresh_misbehaving(t *testing.T) {
 			require.NotContains(t, r.failure(), "s3cret")
 			require.NoError(t, r.refresh(says(`[{"code":"CA"}]`)))
 			require.Empty(t, r.failure())
+		})
+	}
+}
+
+// blanks never end.
+type blanks struct{}
+
+// Read is io.Reader's.
+func (blanks) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = ' '
+	}
+	return len(p), nil
+}
+
+// noise is longer than any index can hold, and cannot be packed.
+func noise() string {
+	var b strings.Builder
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		fmt.Fprintf(&b, "%x", rnd.Uint64())
+	}
+	return b.String()
+}
+
+// A mark of an answer that could not be shown again, or not be kept, is none: the list comes whole the next time, and comes.
+func TestRefresh_uselessValidators(t *testing.T) {
+	t.Parallel()
+	for name, mark := range map[string]string{
+		"no text": "\xff", "endless": `"` + strings.Repeat("x", 5000) + `"`, "nothing": "",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := setup(t, 10*time.Second)
+			answer := func(body string) http.HandlerFunc {
+				return func(w http.ResponseWriter, _ *http.Request) {
+					c, _, _ := http.NewResponseController(w).Hijack()
+					_, _ = fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nETag: %s\r\nContent-Length: %d\r\n\r\n%s", mark, len(body), body)
+					_ = c.Close()
+				}
+			}
+			require.NoError(t, r.refresh(answer(`[{"code":"3U"}]`)))
+			require.NoError(t, r.refresh(answer(`[{"code":"CA"}]`)))
+			require.Equal(t, `CA{"code": "CA"}ADMINAPI`, r.keys())
+			require.Empty(t, r.asked[1].Header.Get("If-None-Match"))
 		})
 	}
 }
@@ -205,6 +286,39 @@ func TestRefresh_conditional(t *testing.T) {
 	}
 }
 
+// readers begin to look at the list and go on until seen is called, which gives all that any of them saw, each once.
+func (r *rig) readers(n int) (seen func() []string) {
+	r.t.Helper()
+	var (
+		g    errgroup.Group
+		all  sync.Map
+		over = make(chan struct{})
+	)
+	for range n {
+		g.Go(func() error {
+			for {
+				var saw string
+				err := r.pool.QueryRow(r.t.Context(), `SELECT concat_ws(' ', count(*), (SELECT row_count FROM ref_set), count(DISTINCT batch_id)) FROM ref_master`).Scan(&saw)
+				if err != nil {
+					return err
+				}
+				all.Store(saw, true)
+				select {
+				case <-over:
+					return nil
+				case <-time.After(10 * time.Millisecond):
+				}
+			}
+		})
+	}
+	return func() (saw []string) {
+		close(over)
+		require.NoError(r.t, g.Wait())
+		all.Range(func(k, _ any) bool { saw = append(saw, k.(string)); return true })
+		return saw
+	}
+}
+
 // 100,000 records go in set by set, and readers see the old list until they are all there.
 func TestRefresh_large(t *testing.T) {
 	t.Parallel()
@@ -217,9 +331,11 @@ func TestRefresh_large(t *testing.T) {
 		fmt.Fprintf(&body, `%s{"code":"K%06d","name":"%s"}`, strings.Repeat(",", min(i, 1)), i, strings.Repeat("x", 60))
 	}
 	body.WriteString("]")
+	seen := r.readers(2)
 	start := time.Now()
 	require.NoError(t, r.refresh(says(body.String())))
 	t.Logf("%d records took %s", records, time.Since(start).Round(time.Millisecond))
+	require.Subset(t, []string{"1 1 1", "100000 100000 1"}, seen(), "count, count it says of itself, batches")
 	require.Equal(t, "100000 1", r.one("SELECT concat_ws(' ', count(*), count(DISTINCT batch_id)) FROM ref_master"))
 	require.Equal(t, "100000", r.one("SELECT row_count::text FROM ref_set"))
 	require.Equal(t, "1", r.one("SELECT removed::text FROM ref_batch ORDER BY id DESC LIMIT 1"))

@@ -107,7 +107,7 @@ func (d *Desk) Sent(ctx context.Context, id int64, patience time.Duration) (mail
 		if err != nil || mailboxID != 0 {
 			return mailboxID, mailboxID != 0, err
 		}
-		if !state.Open() {
+		if state == request.Expired { // not DONE: its answer was quicker than our note of the id, which is about to come
 			return 0, false, nil
 		}
 		select {

@@ -7,6 +7,7 @@
 package request
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -18,6 +19,7 @@ import (
 	"msgexchange/db"
 	"msgexchange/db/lease"
 	"msgexchange/db/store"
+	"msgexchange/jobs/fault"
 	"msgexchange/jobs/request"
 	"msgexchange/workers/drain"
 )
@@ -38,7 +40,11 @@ type Config struct {
 	RoutingRQFD, RoutingRQRD string
 	// Shadow sends nothing: what is registered expires.
 	Shadow bool
+	// MailboxTimeout bounds one call of the mailbox, so that requests expire in time while it hangs. Default 5s.
+	MailboxTimeout time.Duration
 }
+
+const defaultMailboxTimeout = 5 * time.Second
 
 // Deps of the role.
 type Deps struct {
@@ -56,15 +62,19 @@ type Requests struct {
 }
 
 // New makes the role.
-func New(c Config, d Deps) *Requests { return &Requests{config: c, deps: d} }
+func New(c Config, d Deps) *Requests {
+	c.MailboxTimeout = cmp.Or(c.MailboxTimeout, defaultMailboxTimeout)
+	return &Requests{config: c, deps: d}
+}
 
 // Pending says whether any request is open.
 func (r *Requests) Pending(ctx context.Context, q db.Querier) (bool, error) {
 	return r.deps.Store.RequestPending(ctx, q)
 }
 
-// watchPeriod is the pause between looks whether the transport has taken a request.
-const watchPeriod = time.Second
+// lookPeriod is the pause between looks while any request is open: whether the transport has taken one, and whether another pod
+// has registered one, which rings no bell here and whose caller waits for five seconds.
+const lookPeriod = time.Second
 
 // Step does all that is due about the open requests. What needs no mailbox comes first, so that requests expire in time
 // while it is away.
@@ -83,13 +93,10 @@ func (r *Requests) Step(ctx context.Context, f *lease.Fence) (drain.Next, error)
 			return drain.Next{}, err
 		}
 	}
-	switch {
-	case due.Next.IsZero():
+	if due.Next.IsZero() {
 		return drain.Next{Again: true}, nil
-	case len(due.Send)+len(due.Watch) > 0:
-		return drain.Next{Wait: min(watchPeriod, due.Next.Sub(now))}, nil
 	}
-	return drain.Next{Wait: due.Next.Sub(now)}, nil
+	return drain.Next{Wait: min(lookPeriod, due.Next.Sub(now))}, nil
 }
 
 func (r *Requests) expire(ctx context.Context, f *lease.Fence, due []request.Request, now time.Time) error {
@@ -112,21 +119,25 @@ func (r *Requests) expire(ctx context.Context, f *lease.Fence, due []request.Req
 	return nil
 }
 
-// sendAll sends in the order of registration; the first that fails ends it, for the mailbox is one.
+// sendAll sends in the order of registration. One that fails by itself keeps no other back; with the mailbox or our database
+// away, or the lease lost, nothing more is tried.
 func (r *Requests) sendAll(ctx context.Context, f *lease.Fence, due []request.Request) error {
+	var errs []error
 	for _, q := range due {
-		if err := r.send(ctx, f, q); err != nil {
-			return err
+		err := r.send(ctx, f, q)
+		errs = append(errs, err)
+		if fault.Of(err) == fault.Outage || errors.Is(err, lease.ErrFenced) {
+			break
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // send puts a request into the mailbox, between a transaction that says so before and one that says so after. Should the
 // second one not come, the request is sent again, and found.
 func (r *Requests) send(ctx context.Context, f *lease.Fence, q request.Request) error {
 	if q.SendingAt.IsZero() {
-		at, err := r.deps.Mailbox.Clock(ctx)
+		at, err := r.mailboxTime(ctx)
 		if err != nil {
 			return err
 		}
@@ -139,16 +150,35 @@ func (r *Requests) send(ctx context.Context, f *lease.Fence, q request.Request) 
 			return err
 		}
 	}
-	id, at, err := r.deps.Mailbox.SendRequest(ctx, q.Body, r.routing(q))
+	id, at, err := r.put(ctx, q)
 	if err != nil {
 		return err
 	}
 	sentHook()
-	if err := f.Tx(ctx, func(tx pgx.Tx) error { return r.deps.Store.SentRequest(ctx, tx, q.ID, id, at) }); err != nil {
+	now := r.deps.Now()
+	if err := f.Tx(ctx, func(tx pgx.Tx) error { return r.deps.Store.SentRequest(ctx, tx, q.ID, id, at, now) }); err != nil {
 		return err
 	}
 	r.deps.Log.InfoContext(ctx, "request sent", "request_id", q.ID, "kind", q.Kind, "seqn", q.SEQN, "coutmsgs_id", id)
 	return nil
+}
+
+func (r *Requests) mailboxTime(ctx context.Context) (time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.config.MailboxTimeout)
+	defer cancel()
+	return r.deps.Mailbox.Clock(ctx)
+}
+
+func (r *Requests) put(ctx context.Context, q request.Request) (id int64, at time.Time, err error) {
+	ctx, cancel := context.WithTimeout(ctx, r.config.MailboxTimeout)
+	defer cancel()
+	return r.deps.Mailbox.SendRequest(ctx, q.Body, r.routing(q))
+}
+
+func (r *Requests) taken(ctx context.Context, rows []int64) (map[int64]time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.config.MailboxTimeout)
+	defer cancel()
+	return r.deps.Mailbox.Taken(ctx, rows)
 }
 
 func (r *Requests) routing(q request.Request) string {
@@ -168,7 +198,7 @@ func (r *Requests) watch(ctx context.Context, f *lease.Fence, due []request.Requ
 		rows[i] = q.MailboxID
 		byRow[q.MailboxID] = q.ID
 	}
-	found, err := r.deps.Mailbox.Taken(ctx, rows)
+	found, err := r.taken(ctx, rows)
 	if err != nil || len(found) == 0 {
 		return err
 	}

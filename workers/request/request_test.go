@@ -137,6 +137,9 @@ func (r *rig) exec(query string, args ...any) {
 type faulty struct {
 	request.Mailbox
 	clock, send, sentTo func() error
+	hangs               bool
+	refuses             string // a text with this in it
+	ahead               time.Duration
 }
 
 func (f *faulty) Clock(ctx context.Context) (time.Time, error) {
@@ -145,7 +148,19 @@ func (f *faulty) Clock(ctx context.Context) (time.Time, error) {
 			return time.Time{}, err
 		}
 	}
+	if f.hangs {
+		<-ctx.Done()
+		return time.Time{}, fault.Wrap(fault.Outage, "mailbox", ctx.Err())
+	}
 	return f.Mailbox.Clock(ctx)
+}
+
+func (f *faulty) Taken(ctx context.Context, ids []int64) (map[int64]time.Time, error) {
+	if f.hangs {
+		<-ctx.Done()
+		return nil, fault.Wrap(fault.Outage, "mailbox", ctx.Err())
+	}
+	return f.Mailbox.Taken(ctx, ids)
 }
 
 func (f *faulty) SendRequest(ctx context.Context, text, routing string) (int64, time.Time, error) {
@@ -154,7 +169,11 @@ func (f *faulty) SendRequest(ctx context.Context, text, routing string) (int64, 
 			return 0, time.Time{}, err
 		}
 	}
+	if f.refuses != "" && strings.Contains(text, f.refuses) {
+		return 0, time.Time{}, fault.New(fault.Infra, "send", "this one is refused")
+	}
 	id, at, err := f.Mailbox.SendRequest(ctx, text, routing)
+	at = at.Add(f.ahead)
 	if err == nil && f.sentTo != nil {
 		err = f.sentTo()
 	}
@@ -185,14 +204,16 @@ func TestLife(t *testing.T) {
 	r.step()
 	require.Equal(t, []string{"1 RQRD-SLST SENT", "2 RQFD-NONE WAITING"}, r.states())
 
-	r.exec("UPDATE req_track SET registered_at = $1, sent_at = $1::timestamptz + interval '4 s'", r.clock)
+	r.exec("UPDATE req_track SET registered_at = $1, sent_at = $1::timestamptz + interval '4 s', noted_at = $1::timestamptz + interval '5 s'", r.clock)
 	r.clock = r.clock.Add(33 * time.Second)
 	require.Equal(t, drain.Next{Wait: time.Second}, r.step())
 	require.Equal(t, []string{"1 RQRD-SLST SENT", "2 RQFD-NONE WAITING"}, r.states())
 	r.clock = r.clock.Add(time.Second)
-	require.Equal(t, drain.Next{Wait: 30 * time.Second}, r.step(), "until the other one is due: nothing is to be watched")
+	require.Equal(t, drain.Next{Wait: time.Second}, r.step(), "nothing is to be watched; another pod may register one")
 	require.Equal(t, []string{"1 RQRD-SLST EXPIRED timeout", "2 RQFD-NONE WAITING"}, r.states())
-	r.clock = r.clock.Add(30 * time.Second)
+	r.clock = r.clock.Add(30*time.Second - time.Millisecond)
+	require.Equal(t, drain.Next{Wait: time.Millisecond}, r.step(), "a deadline is not overslept")
+	r.clock = r.clock.Add(time.Millisecond)
 	require.Equal(t, drain.Next{Again: true}, r.step())
 	require.Equal(t, drain.Next{}, r.step())
 	require.Equal(t, []string{"1 RQRD-SLST EXPIRED timeout", "2 RQFD-NONE EXPIRED timeout"}, r.states())
@@ -332,6 +353,76 @@ func TestMailboxAway(t *testing.T) {
 	r.clock = r.clock.Add(30 * time.Second)
 	_, _ = r.role.Step(t.Context(), r.fence)
 	require.Equal(t, "2 RQRD-ABDG EXPIRED timeout", r.states()[1])
+}
+
+// Requests expire in time while the mailbox hangs instead of being away: each of its calls is bounded.
+func TestMailboxHangs(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	r.ask(stands)
+	r.step()
+	r.ask("RQRD-ABDG")
+	r.config.MailboxTimeout = time.Millisecond
+	r.role = request.New(r.config, withMailbox(r.deps, &faulty{Mailbox: r.Desk, hangs: true}))
+	_, err := r.role.Step(t.Context(), r.fence)
+	require.Equal(t, fault.Outage, fault.Of(err))
+	require.Equal(t, []string{"1 RQRD-SLST SENT", "2 RQRD-ABDG REGISTERED"}, r.states())
+	r.clock = r.clock.Add(31 * time.Second)
+	require.Equal(t, drain.Next{Again: true}, r.step())
+	require.Equal(t, []string{"1 RQRD-SLST EXPIRED timeout", "2 RQRD-ABDG EXPIRED timeout"}, r.states())
+}
+
+// A request that the mailbox does not take keeps no other back.
+func TestOneRefused(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	r.role = request.New(r.config, withMailbox(r.deps, &faulty{Mailbox: r.Desk, refuses: "<RTYP>SLST"}))
+	r.ask(stands)
+	r.ask("RQRD-ABDG")
+	_, err := r.role.Step(t.Context(), r.fence)
+	require.ErrorContains(t, err, "this one is refused")
+	require.Equal(t, []string{"1 RQRD-SLST REGISTERED", "2 RQRD-ABDG SENT"}, r.states())
+}
+
+// The clocks of the mailbox and of the pods need not agree: one that is ahead prolongs no request's life.
+func TestMailboxClockAhead(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	r.role = request.New(r.config, withMailbox(r.deps, &faulty{Mailbox: r.Desk, ahead: time.Hour}))
+	r.ask(stands)
+	r.clock = r.clock.Add(10 * time.Second)
+	r.step()
+	r.clock = r.clock.Add(30*time.Second - time.Millisecond)
+	require.Equal(t, drain.Next{Wait: time.Millisecond}, r.step())
+	require.Equal(t, []string{"1 RQRD-SLST SENT"}, r.states())
+	r.clock = r.clock.Add(time.Millisecond)
+	r.step()
+	require.Equal(t, []string{"1 RQRD-SLST EXPIRED timeout"}, r.states())
+}
+
+// Who waits for a request whose answer is quicker than our note that it was sent, still gets its id.
+func TestSent_answeredBefore(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	q := r.ask(stands)
+	waited := make(chan string, 1)
+	f := &faulty{Mailbox: r.Desk, sentTo: func() error {
+		r.exec("UPDATE req_track SET state = 'DONE', done_at = now(), match = 'inferred'") // as the head does
+		go func() {
+			id, ok, err := r.desk.Sent(t.Context(), q.ID, time.Minute)
+			waited <- fmt.Sprint(id, ok, err)
+		}()
+		select {
+		case got := <-waited:
+			return errors.New("it did not wait: " + got)
+		case <-time.After(100 * time.Millisecond):
+			return nil
+		}
+	}}
+	r.role = request.New(r.config, withMailbox(r.deps, f))
+	r.step()
+	require.Equal(t, "1 true <nil>", <-waited)
+	require.Equal(t, []string{"1 RQRD-SLST DONE inferred"}, r.states())
 }
 
 // Who waits for a request gets its id in the mailbox, or it expires.

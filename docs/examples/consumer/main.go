@@ -9,6 +9,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"strings"
@@ -24,13 +25,13 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, strings.Split(os.Args[1], ",")); err != nil {
+	if err := run(ctx, strings.Split(os.Args[1], ","), os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "consumer:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, brokers []string) error {
+func run(ctx context.Context, brokers []string, out io.Writer) error {
 	c, err := sarama.NewConsumer(brokers, sarama.NewConfig())
 	if err != nil {
 		return err
@@ -44,11 +45,11 @@ func run(ctx context.Context, brokers []string) error {
 	if err != nil {
 		return err
 	}
-	return watch(ctx, changes, states)
+	return watch(ctx, changes, states, out)
 }
 
 // watch keeps a view of what comes. It is the only one that touches it.
-func watch(ctx context.Context, changes, states <-chan *sarama.ConsumerMessage) error {
+func watch(ctx context.Context, changes, states <-chan *sarama.ConsumerMessage, out io.Writer) error {
 	view := newView()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -60,14 +61,14 @@ func watch(ctx context.Context, changes, states <-chan *sarama.ConsumerMessage) 
 				return err
 			}
 			if first {
-				fmt.Printf("%s\n", m.Value)
+				_, _ = fmt.Fprintf(out, "%s\n", m.Value)
 			}
 		case m := <-states:
 			if _, err := view.State(plain(m)); err != nil {
 				return err
 			}
 		case <-tick.C:
-			fmt.Println(len(view.flights), "flights")
+			_, _ = fmt.Fprintln(out, len(view.flights), "flights")
 		case <-ctx.Done():
 			return nil
 		}

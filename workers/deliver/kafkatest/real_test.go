@@ -45,6 +45,9 @@ func TestRealBroker(t *testing.T) {
 			})
 			t.Run("K21 keys land where Java puts them", func(t *testing.T) { requireJavasPartitions(t, bench(t, brokers).Kafka.(*kafka.Producer)) })
 			t.Run("secured", func(t *testing.T) { secured(t, s) })
+			t.Run("partitions are added", func(t *testing.T) { partitionsAdded(t, brokers) })
+			t.Run("topic is made anew", func(t *testing.T) { madeAnew(t, brokers) })
+			t.Run("readers of docs/examples", func(t *testing.T) { readers(t, s, folders[version]) })
 			t.Run("troubled", func(t *testing.T) {
 				kafkatest.RunTroubled(t, bench(t, brokers), []kafkatest.Trouble{
 					{Name: "restart", Happen: func(t *testing.T) { t.Helper(); s.Stop(t); s.Start(t) }},
@@ -69,16 +72,29 @@ func say(t *testing.T, format string, args ...any) {
 
 func bench(t *testing.T, brokers []string) kafkatest.Bench {
 	t.Helper()
-	topic := "msgx-test-" + strings.ToLower(rand.Text())
+	return benchOf(t, brokers, newTopic())
+}
+
+// newTopic is a name that nobody has.
+func newTopic() string { return "msgx-test-" + strings.ToLower(rand.Text()) }
+
+func benchOf(t *testing.T, brokers []string, topic string) kafkatest.Bench {
+	t.Helper()
 	cfg := kafka.Defaults()
 	cfg.Brokers, cfg.CreateTopics = brokers, true
 	p := producer(t, cfg, topic)
-	require.NoError(t, p.Check(t.Context()))
+	ready(t, p)
 	return kafkatest.Bench{
 		Kafka: p, Check: p.Check, TooLarge: tooLarge(),
 		Another: func(t *testing.T) deliver.Kafka { t.Helper(); return producer(t, cfg, topic) },
 		Records: func(t *testing.T) map[int32][]outbox.Record { t.Helper(); return consume(t, brokers, topic) },
 	}
+}
+
+// ready waits for brokers that were just started.
+func ready(t *testing.T, p *kafka.Producer) {
+	t.Helper()
+	require.Eventually(t, func() bool { return p.Check(t.Context()) == nil }, time.Minute, 100*time.Millisecond)
 }
 
 // guess asks a broker for its versions.
@@ -106,9 +122,9 @@ func secured(t *testing.T, s *server) {
 			cfg.Brokers, cfg.CreateTopics = []string{s.Secure}, true
 			cfg.TLS = kafka.TLS{Enabled: true, CAFile: s.CAFile}
 			cfg.SASL = kafka.SASL{Mechanism: mechanism, User: saslUser, Password: saslPassword}
-			topic := "msgx-test-" + strings.ToLower(rand.Text())
+			topic := newTopic()
 			p := producer(t, cfg, topic)
-			require.NoError(t, p.Check(t.Context()))
+			ready(t, p)
 			kafkatest.Deliver(t, p, new(kafkatest.Chair).Seat(), kafkatest.Records(1, 100))
 			cfg.SASL.Password = "wrong"
 			require.Error(t, producer(t, cfg, topic).Check(t.Context()))

@@ -13,11 +13,12 @@ import (
 	"encoding/base64"
 	"encoding/pem"
 	"math/big"
+	mrand "math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -35,7 +36,13 @@ type server struct {
 	Addr      string // PLAINTEXT
 	Secure    string // SASL_SSL: PLAIN as user, SCRAM for whoever is made
 	CAFile    string
-	process   *exec.Cmd
+	process   *process
+}
+
+// process is a program of ours.
+type process struct {
+	*exec.Cmd
+	ended chan struct{}
 }
 
 const (
@@ -62,8 +69,8 @@ func startServer(t *testing.T, version, jars string) *server {
 	if strings.HasPrefix(version, "2.") {
 		const tickMillis = "500" // sessions of a killed broker end after four
 		address := ports[2]
-		s.background("zookeeper", "org.apache.zookeeper.server.ZooKeeperServerMain", address, s.path("zookeeper"), tickMillis)
-		s.await(t, "127.0.0.1:"+address)
+		zookeeper := s.background("zookeeper", "org.apache.zookeeper.server.ZooKeeperServerMain", address, s.path("zookeeper"), tickMillis)
+		require.True(t, zookeeper.listens(t, "127.0.0.1:"+address), "no ZooKeeper on %s", address)
 	} else {
 		id := make([]byte, 16)
 		_, _ = rand.Read(id)
@@ -116,7 +123,7 @@ func (s *server) java(t *testing.T, class string, args ...string) *exec.Cmd {
 }
 
 // background starts a program that ends with the test, and tells its last words if the test failed.
-func (s *server) background(name, class string, args ...string) *exec.Cmd {
+func (s *server) background(name, class string, args ...string) *process {
 	t := s.t
 	t.Helper()
 	cmd := s.java(t, class, args...)
@@ -125,36 +132,44 @@ func (s *server) background(name, class string, args ...string) *exec.Cmd {
 	defer func() { _ = said.Close() }()
 	cmd.Stdout, cmd.Stderr = said, said
 	require.NoError(t, cmd.Start())
+	p := &process{cmd, make(chan struct{})}
+	go func() { defer close(p.ended); _ = cmd.Wait() }()
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
+		<-p.ended
 		if text, err := os.ReadFile(said.Name()); t.Failed() && err == nil {
 			t.Logf("---- %s\n%s", name, text[max(0, len(text)-4096):])
 		}
 	})
-	return cmd
+	return p
 }
 
-// Start starts the broker and waits until it takes connections.
+// Start starts the broker and waits until it takes connections. One that ends at once is started again: ZooKeeper may still
+// remember the one before, or somebody else had its port for a moment.
 func (s *server) Start(t *testing.T) {
 	t.Helper()
-	s.process = s.background("kafka", "kafka.Kafka", s.path("server.properties"))
-	s.await(t, s.Addr)
-	s.await(t, s.Secure)
+	const tries = 10
+	for range tries {
+		s.process = s.background("kafka", "kafka.Kafka", s.path("server.properties"))
+		if s.process.listens(t, s.Addr) && s.process.listens(t, s.Secure) {
+			return
+		}
+	}
+	require.FailNow(t, "the broker does not start")
 }
 
 // Stop ends the broker in order.
 func (s *server) Stop(t *testing.T) {
 	t.Helper()
 	require.NoError(t, s.process.Process.Signal(syscall.SIGTERM))
-	_ = s.process.Wait() // 143: ended by a signal
+	<-s.process.ended
 }
 
 // Kill is kill -9.
 func (s *server) Kill(t *testing.T) {
 	t.Helper()
 	require.NoError(t, s.process.Process.Kill())
-	_ = s.process.Wait()
+	<-s.process.ended
 }
 
 // Freeze stops the broker in mid-air; it goes on when told so.
@@ -163,36 +178,43 @@ func (s *server) Freeze(t *testing.T, frozen bool) {
 	require.NoError(t, s.process.Process.Signal(map[bool]os.Signal{true: syscall.SIGSTOP, false: syscall.SIGCONT}[frozen]))
 }
 
-func (s *server) await(t *testing.T, addr string) {
+// listens waits until somebody takes connections there; it is false when the process ended before.
+func (p *process) listens(t *testing.T, addr string) bool {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		if c, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr); err == nil {
 			_ = c.Close()
-			return
+			return true
 		}
 		select {
 		case <-tick.C:
+		case <-p.ended:
+			return false
 		case <-ctx.Done():
 			require.FailNow(t, "nobody listens on "+addr)
 		}
 	}
 }
 
+// freePorts finds ports below those that outgoing connections are given: while a broker is down its port must stay free, and
+// whoever dials it must not meet himself.
 func freePorts(t *testing.T, n int) (ports []string) {
 	t.Helper()
-	for range n {
-		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-		require.NoError(t, err)
+	const lowest, width = 20_000, 12_000
+	for len(ports) < n {
+		port := strconv.Itoa(lowest + mrand.IntN(width))
+		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:"+port)
+		if err != nil {
+			continue
+		}
 		defer func() { _ = l.Close() }()
-		_, port, err := net.SplitHostPort(l.Addr().String())
-		require.NoError(t, err)
 		ports = append(ports, port)
 	}
-	return slices.Clip(ports)
+	return ports
 }
 
 // selfSigned makes a certificate of this machine's, its own authority, and its key, in PEM.

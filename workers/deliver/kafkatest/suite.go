@@ -3,6 +3,7 @@ package kafkatest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -139,7 +140,7 @@ func neighboursOfRefused(t *testing.T, b Bench) {
 		}
 	}
 	Deliver(t, b.Kafka, seat, again)
-	require.Zero(t, requireFirstAppearances(t, b, n-1))
+	require.Zero(t, RequireFirstAppearances(t, b, n-1))
 }
 
 func blankKey(t *testing.T, b Bench) {
@@ -199,7 +200,7 @@ func replaced(t *testing.T, b Bench) {
 	require.Equal(t, outbox.Waiting, r.Fate)
 	require.Equal(t, fault.Outage, fault.Of(r.Err))
 	Deliver(t, other, chair.holder, []outbox.Record{record(3, "15")})
-	require.Zero(t, requireFirstAppearances(t, b, 3))
+	require.Zero(t, RequireFirstAppearances(t, b, 3))
 }
 
 // Two workers that take turns are never refused for it, wherever each has sent.
@@ -211,7 +212,7 @@ func comesBack(t *testing.T, b Bench) {
 	for i := range turns {
 		Deliver(t, both[i%len(both)], chair.Seat(), Records(1+i*each, each))
 	}
-	require.Zero(t, requireFirstAppearances(t, b, turns*each))
+	require.Zero(t, RequireFirstAppearances(t, b, turns*each))
 }
 
 // Trouble is something that happens to a broker, which comes back after it.
@@ -231,6 +232,7 @@ func RunTroubled(t *testing.T, b Bench, troubles []Trouble) {
 		t.Run(trouble.Name, func(t *testing.T) {
 			done := make(chan struct{})
 			go func() { defer close(done); trouble.Happen(t) }()
+			defer func() { <-done }()
 			first := true
 			for over := false; first || !over; sent += each {
 				first = false
@@ -243,8 +245,8 @@ func RunTroubled(t *testing.T, b Bench, troubles []Trouble) {
 			}
 			Deliver(t, b.Kafka, seat, Records(1+sent, each))
 			sent += each
-			require.NoError(t, b.Check(t.Context()))
-			repeated := requireFirstAppearances(t, b, sent)
+			require.Eventually(t, func() bool { return b.Check(t.Context()) == nil }, time.Minute, 100*time.Millisecond)
+			repeated := RequireFirstAppearances(t, b, sent)
 			_, _ = fmt.Fprintf(t.Output(), "%d records in order, %d repeated\n", sent, repeated)
 		})
 	}
@@ -253,7 +255,7 @@ func RunTroubled(t *testing.T, b Bench, troubles []Trouble) {
 // Deliver sends records until all are acknowledged, as the outbox does: what waits is sent again with all behind it.
 func Deliver(t *testing.T, k deliver.Kafka, seat deliver.Seat, recs []outbox.Record) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
 	for len(recs) > 0 {
 		require.NoError(t, ctx.Err())
@@ -273,8 +275,26 @@ func Deliver(t *testing.T, k deliver.Kafka, seat deliver.Seat, recs []outbox.Rec
 	}
 }
 
-// requireFirstAppearances checks that each of n events is there, the first appearances ascending in every partition.
-func requireFirstAppearances(t *testing.T, b Bench, n int) (repeated int) {
+// Resume is Deliver after a trouble: before each Send it looks what is there already, as workers/deliver does when in doubt.
+func Resume(t *testing.T, k deliver.Kafka, seat deliver.Seat, recs []outbox.Record) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	for len(recs) > 0 {
+		there, err := k.Tail(ctx, len(recs))
+		require.NoError(t, ctx.Err(), "%v", err)
+		if err != nil {
+			continue
+		}
+		recs = slices.DeleteFunc(slices.Clone(recs), func(r outbox.Record) bool { _, ok := there[r.EventID]; return ok })
+		for _, r := range k.Send(ctx, seat, recs) {
+			require.Contains(t, []outbox.Fate{outbox.Acked, outbox.Waiting}, r.Fate, "an outage was blamed on an event: %v", r.Err)
+		}
+	}
+}
+
+// RequireFirstAppearances checks that each of n events is there, the first appearances ascending in every partition.
+func RequireFirstAppearances(t *testing.T, b Bench, n int) (repeated int) {
 	t.Helper()
 	seen := make(map[int64]bool)
 	for p, recs := range b.Records(t) {

@@ -107,6 +107,19 @@ func producer(t *testing.T, cfg kafka.Config, topic string) *kafka.Producer {
 
 func tooLarge() outbox.Record { return outbox.Record{Value: bytes.Repeat([]byte("x"), 2<<20)} }
 
+// partitionsOf asks how many partitions a topic has.
+func partitionsOf(t *testing.T, cl *kgo.Client, topic string) int32 {
+	t.Helper()
+	ask := kmsg.NewPtrMetadataRequest()
+	about := kmsg.NewMetadataRequestTopic()
+	about.Topic = &topic
+	ask.Topics = append(ask.Topics, about)
+	r, err := ask.RequestWith(t.Context(), cl)
+	require.NoError(t, err)
+	require.Zero(t, r.Topics[0].ErrorCode)
+	return int32(len(r.Topics[0].Partitions))
+}
+
 // consume reads a topic from its start to the end it has now.
 func consume(t *testing.T, brokers []string, topic string) map[int32][]outbox.Record {
 	t.Helper()
@@ -118,7 +131,7 @@ func consume(t *testing.T, brokers []string, topic string) map[int32][]outbox.Re
 	ask := kmsg.NewPtrListOffsetsRequest()
 	ends := kmsg.NewListOffsetsRequestTopic()
 	ends.Topic = topic
-	for p := range int32(partitions) {
+	for p := range partitionsOf(t, cl, topic) {
 		end := kmsg.NewListOffsetsRequestTopicPartition()
 		end.Partition, end.Timestamp = p, -1
 		ends.Partitions = append(ends.Partitions, end)
