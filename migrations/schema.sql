@@ -1,5 +1,24 @@
 -- The schema as the migrations leave it, for review. Written by: go test ./db -run upDownUp -update
 
+CREATE TABLE public.consistency_difference (
+    id bigint NOT NULL,
+    flid bigint NOT NULL,
+    about text NOT NULL,
+    detail text NOT NULL,
+    first_seen_at timestamp with time zone NOT NULL,
+    last_seen_at timestamp with time zone NOT NULL,
+    CONSTRAINT consistency_difference_about_check CHECK ((about = ANY (ARRAY['state'::text, 'event'::text, 'history'::text, 'links'::text, 'message'::text, 'mark'::text])))
+);
+
+ALTER TABLE public.consistency_difference ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.consistency_difference_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 CREATE TABLE public.delivery_term (
     lane text NOT NULL,
     target text NOT NULL,
@@ -111,7 +130,13 @@ CREATE TABLE public.flight_history (
     rule text NOT NULL,
     doc jsonb NOT NULL,
     provenance jsonb NOT NULL,
-    swept_at timestamp with time zone NOT NULL
+    swept_at timestamp with time zone NOT NULL,
+    last_msg_id bigint DEFAULT 0 NOT NULL,
+    last_generation integer DEFAULT 0 NOT NULL,
+    deleted_at timestamp with time zone,
+    deleted_msg_id bigint DEFAULT 0 NOT NULL,
+    deleted_generation integer DEFAULT 0 NOT NULL,
+    changes json DEFAULT '[]'::json NOT NULL
 );
 
 CREATE TABLE public.flight_psdt (
@@ -397,7 +422,8 @@ CREATE TABLE public.periodic_run (
     started_at timestamp with time zone,
     finished_at timestamp with time zone,
     error text,
-    report jsonb DEFAULT '{}'::jsonb NOT NULL
+    report jsonb DEFAULT '{}'::jsonb NOT NULL,
+    succeeded_at timestamp with time zone
 );
 
 CREATE TABLE public.pipeline_lease (
@@ -581,6 +607,11 @@ CREATE SEQUENCE public.req_track_seqn_seq
 
 ALTER SEQUENCE public.req_track_seqn_seq OWNED BY public.req_track.seqn;
 
+CREATE TABLE public.retired_rows (
+    name text NOT NULL,
+    amount bigint NOT NULL
+);
+
 CREATE TABLE public.schd_snap_log (
     id bigint NOT NULL,
     msg_id bigint NOT NULL,
@@ -605,6 +636,12 @@ ALTER TABLE public.schd_snap_log ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTIT
 );
 
 ALTER TABLE ONLY public.msg_event ALTER COLUMN event_id SET DEFAULT nextval('public.msg_event_event_id_seq'::regclass);
+
+ALTER TABLE ONLY public.consistency_difference
+    ADD CONSTRAINT consistency_difference_flid_about_key UNIQUE (flid, about);
+
+ALTER TABLE ONLY public.consistency_difference
+    ADD CONSTRAINT consistency_difference_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY public.delivery_term
     ADD CONSTRAINT delivery_term_pkey PRIMARY KEY (lane, target);
@@ -696,12 +733,17 @@ ALTER TABLE ONLY public.ref_set
 ALTER TABLE ONLY public.req_track
     ADD CONSTRAINT req_track_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY public.retired_rows
+    ADD CONSTRAINT retired_rows_pkey PRIMARY KEY (name);
+
 ALTER TABLE ONLY public.schd_snap_log
     ADD CONSTRAINT schd_snap_log_pkey PRIMARY KEY (id);
 
 CREATE INDEX flight_change_msg_id_idx ON public.flight_change USING btree (msg_id);
 
 CREATE INDEX flight_gtdt_gate_idx ON public.flight_gtdt USING btree (gate);
+
+CREATE INDEX flight_history_swept_at_idx ON public.flight_history USING btree (swept_at);
 
 CREATE INDEX flight_psdt_psst_idx ON public.flight_psdt USING btree (psst);
 
@@ -779,6 +821,8 @@ CREATE INDEX proc_state_skipped_idx ON public.proc_state USING btree (msg_id) WH
 
 CREATE INDEX proc_state_unfinished_idx ON public.proc_state USING btree (msg_id) WHERE (state = ANY (ARRAY['PENDING'::text, 'FAILED'::text]));
 
+CREATE INDEX ref_batch_applied_at_idx ON public.ref_batch USING btree (applied_at, id);
+
 CREATE INDEX ref_batch_rtype_id_idx ON public.ref_batch USING btree (rtype, id);
 
 CREATE INDEX req_track_expired_idx ON public.req_track USING btree (id) WHERE (state = 'EXPIRED'::text);
@@ -790,6 +834,8 @@ CREATE UNIQUE INDEX req_track_kind_open_key ON public.req_track USING btree (kin
 CREATE INDEX req_track_registered_at_idx ON public.req_track USING btree (registered_at, id);
 
 CREATE INDEX req_track_state_idx ON public.req_track USING btree (state, registered_at, id);
+
+CREATE INDEX schd_snap_log_recv_at_idx ON public.schd_snap_log USING btree (recv_at);
 
 CREATE INDEX schd_snap_log_scope_end_idx ON public.schd_snap_log USING btree (scope_end, recv_at);
 

@@ -138,6 +138,28 @@ func (m *Mailbox) Facts(ctx context.Context) (inbox.Extent, int64, error) {
 // ErrNoProcessRight says that the server does not show us its transactions: hole-probe cannot work.
 var ErrNoProcessRight = errors.New("the mailbox user lacks the PROCESS right, which hole-probe needs")
 
+// Unmarked gives those of the rows that are there and have no processed mark. It takes no lock.
+func (m *Mailbox) Unmarked(ctx context.Context, ids []int64) ([]int64, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	table, err := m.in(ctx, "%s")
+	if err != nil {
+		return nil, err
+	}
+	args := make([]any, len(ids))
+	for i, id := range ids {
+		args[i] = id
+	}
+	rows, err := m.rows(ctx, "read marks", "SELECT CMINMSGS_ID, "+dateText+" FROM "+table+
+		" WHERE CMINMSGS_DATE_PROCESSED IS NULL AND CMINMSGS_ID IN ("+places(len(ids))+")", args...)
+	out := make([]int64, len(rows))
+	for i, r := range rows {
+		out[i] = r.ID
+	}
+	return out, err
+}
+
 // OldestTransaction says how long the oldest transaction open on the server has been open; zero when none is. Whole
 // seconds, a little stale (InnoDB refreshes the list ten times a second). known is false when the server's clock leaves
 // it in doubt.

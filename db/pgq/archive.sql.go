@@ -144,23 +144,6 @@ func (q *Queries) DropIdentities(ctx context.Context, db DBTX, arg DropIdentitie
 	return result.RowsAffected(), nil
 }
 
-const dropSnapLog = `-- name: DropSnapLog :execrows
-DELETE FROM schd_snap_log s USING (SELECT o.id FROM schd_snap_log o WHERE o.recv_at < $1 ORDER BY o.id LIMIT $2) AS due WHERE s.id = due.id
-`
-
-type DropSnapLogParams struct {
-	Before  time.Time
-	MaxRows int32
-}
-
-func (q *Queries) DropSnapLog(ctx context.Context, db DBTX, arg DropSnapLogParams) (int64, error) {
-	result, err := db.Exec(ctx, dropSnapLog, arg.Before, arg.MaxRows)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
 const dropTexts = `-- name: DropTexts :execrows
 DELETE FROM msg_raw r USING (
     SELECT o.generation, o.msg_id FROM msg_raw o

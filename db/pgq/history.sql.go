@@ -111,10 +111,10 @@ func (q *Queries) FlightHistory(ctx context.Context, db DBTX, arg FlightHistoryP
 }
 
 const flightKnown = `-- name: FlightKnown :one
-SELECT EXISTS (SELECT 1 FROM flight_schd WHERE flid = $1) AS known
+SELECT (EXISTS (SELECT 1 FROM flight_schd f WHERE f.flid = $1) OR EXISTS (SELECT 1 FROM flight_history h WHERE h.flid = $1))::boolean AS known
 `
 
-// Whether there ever was such a flight.
+// Whether there is such a flight, or one in the history.
 func (q *Queries) FlightKnown(ctx context.Context, db DBTX, flid int64) (bool, error) {
 	row := db.QueryRow(ctx, flightKnown, flid)
 	var known bool

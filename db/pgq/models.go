@@ -9,6 +9,15 @@ import (
 	"time"
 )
 
+type ConsistencyDifference struct {
+	ID          int64
+	Flid        int64
+	About       string
+	Detail      string
+	FirstSeenAt time.Time
+	LastSeenAt  time.Time
+}
+
 type FlightChange struct {
 	Flid         int64
 	ChangeID     int64
@@ -21,6 +30,22 @@ type FlightChange struct {
 	Before       []byte
 	Fields       []byte
 	ChangedAt    time.Time
+}
+
+type FlightHistory struct {
+	Flid              int64
+	OperationDay      time.Time
+	StateVersion      int64
+	Rule              string
+	Doc               json.RawMessage
+	Provenance        json.RawMessage
+	SweptAt           time.Time
+	LastMsgID         int64
+	LastGeneration    int32
+	DeletedAt         *time.Time
+	DeletedMsgID      int64
+	DeletedGeneration int32
+	Changes           []byte
 }
 
 type InboxHole struct {
@@ -42,16 +67,6 @@ type OpsAudit struct {
 	Scope  json.RawMessage
 	DryRun bool
 	Result json.RawMessage
-}
-
-type PeriodicRun struct {
-	Name       string
-	DueUpTo    time.Time
-	JobID      *int64
-	StartedAt  *time.Time
-	FinishedAt *time.Time
-	Error      *string
-	Report     json.RawMessage
 }
 
 type PipelineLease struct {

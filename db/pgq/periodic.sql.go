@@ -90,24 +90,36 @@ func (q *Queries) PeriodicReport(ctx context.Context, db DBTX, name string) (jso
 }
 
 const periodics = `-- name: Periodics :many
-SELECT name, due_up_to, job_id, started_at, finished_at, error, report FROM periodic_run ORDER BY name
+SELECT name, due_up_to, job_id, started_at, finished_at, succeeded_at, error, report FROM periodic_run ORDER BY name
 `
 
-func (q *Queries) Periodics(ctx context.Context, db DBTX) ([]PeriodicRun, error) {
+type PeriodicsRow struct {
+	Name        string
+	DueUpTo     time.Time
+	JobID       *int64
+	StartedAt   *time.Time
+	FinishedAt  *time.Time
+	SucceededAt *time.Time
+	Error       *string
+	Report      json.RawMessage
+}
+
+func (q *Queries) Periodics(ctx context.Context, db DBTX) ([]PeriodicsRow, error) {
 	rows, err := db.Query(ctx, periodics)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []PeriodicRun
+	var items []PeriodicsRow
 	for rows.Next() {
-		var i PeriodicRun
+		var i PeriodicsRow
 		if err := rows.Scan(
 			&i.Name,
 			&i.DueUpTo,
 			&i.JobID,
 			&i.StartedAt,
 			&i.FinishedAt,
+			&i.SucceededAt,
 			&i.Error,
 			&i.Report,
 		); err != nil {
@@ -122,7 +134,9 @@ func (q *Queries) Periodics(ctx context.Context, db DBTX) ([]PeriodicRun, error)
 }
 
 const settlePeriodic = `-- name: SettlePeriodic :exec
-UPDATE periodic_run SET finished_at = $1, error = $2, report = $3 WHERE name = $4 AND job_id = $5
+UPDATE periodic_run SET finished_at = $1, error = $2, report = $3,
+    succeeded_at = CASE WHEN $2::text IS NULL THEN coalesce($1, succeeded_at) ELSE succeeded_at END
+WHERE name = $4 AND job_id = $5
 `
 
 type SettlePeriodicParams struct {

@@ -73,15 +73,16 @@ func (q *Queries) ExpireRequests(ctx context.Context, db DBTX, arg ExpireRequest
 }
 
 const expiredRequests = `-- name: ExpiredRequests :one
-SELECT count(*) FROM req_track WHERE state = 'EXPIRED'
+SELECT (count(*) + coalesce((SELECT t.amount FROM retired_rows t WHERE t.name = 'requests-expired'), 0))::bigint AS expired
+FROM req_track WHERE state = 'EXPIRED'
 `
 
-// For the counter. Served by req_track_expired_idx.
+// For the counter: those still here and those deleted since. Served by req_track_expired_idx.
 func (q *Queries) ExpiredRequests(ctx context.Context, db DBTX) (int64, error) {
 	row := db.QueryRow(ctx, expiredRequests)
-	var count int64
-	err := row.Scan(&count)
-	return count, err
+	var expired int64
+	err := row.Scan(&expired)
+	return expired, err
 }
 
 const insertRequest = `-- name: InsertRequest :one

@@ -80,6 +80,3 @@ DELETE FROM msg_identity i USING (
     SELECT o.identity_key FROM msg_identity o WHERE o.bound_at < @before LIMIT @max_rows FOR UPDATE SKIP LOCKED
 ) AS due
 WHERE i.identity_key = due.identity_key;
-
--- name: DropSnapLog :execrows
-DELETE FROM schd_snap_log s USING (SELECT o.id FROM schd_snap_log o WHERE o.recv_at < @before ORDER BY o.id LIMIT @max_rows) AS due WHERE s.id = due.id;

@@ -25,5 +25,5 @@ ORDER BY change_id
 LIMIT @max_rows;
 
 -- name: FlightKnown :one
--- Whether there ever was such a flight.
-SELECT EXISTS (SELECT 1 FROM flight_schd WHERE flid = @flid) AS known;
+-- Whether there is such a flight, or one in the history.
+SELECT (EXISTS (SELECT 1 FROM flight_schd f WHERE f.flid = @flid) OR EXISTS (SELECT 1 FROM flight_history h WHERE h.flid = @flid))::boolean AS known;

@@ -24,7 +24,9 @@ ON CONFLICT (name) DO UPDATE SET
 SELECT report FROM periodic_run WHERE name = @name;
 
 -- name: SettlePeriodic :exec
-UPDATE periodic_run SET finished_at = sqlc.narg('finished_at'), error = sqlc.narg('error'), report = @report WHERE name = @name AND job_id = @job_id;
+UPDATE periodic_run SET finished_at = sqlc.narg('finished_at'), error = sqlc.narg('error'), report = @report,
+    succeeded_at = CASE WHEN sqlc.narg('error')::text IS NULL THEN coalesce(sqlc.narg('finished_at'), succeeded_at) ELSE succeeded_at END
+WHERE name = @name AND job_id = @job_id;
 
 -- name: Periodics :many
-SELECT name, due_up_to, job_id, started_at, finished_at, error, report FROM periodic_run ORDER BY name;
+SELECT name, due_up_to, job_id, started_at, finished_at, succeeded_at, error, report FROM periodic_run ORDER BY name;

@@ -77,8 +77,9 @@ FROM jsonb_to_recordset(@rows::jsonb) AS x(kind text, msg_id bigint, match text)
 SELECT kind, count(*) AS open FROM req_track WHERE state IN ('REGISTERED', 'SENT', 'WAITING') GROUP BY kind;
 
 -- name: ExpiredRequests :one
--- For the counter. Served by req_track_expired_idx.
-SELECT count(*) FROM req_track WHERE state = 'EXPIRED';
+-- For the counter: those still here and those deleted since. Served by req_track_expired_idx.
+SELECT (count(*) + coalesce((SELECT t.amount FROM retired_rows t WHERE t.name = 'requests-expired'), 0))::bigint AS expired
+FROM req_track WHERE state = 'EXPIRED';
 
 -- name: OpsRequests :many
 -- Newest first, as the other lists (ops.sql). Served by req_track_registered_at_idx, req_track_state_idx or

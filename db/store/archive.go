@@ -31,6 +31,12 @@ func WalkIndexes(ctx context.Context, tx pgx.Tx) error {
 	return db.Classify(err)
 }
 
+// ScanRanges is WalkIndexes for statements whose index is a BRIN: it knows no order, and is only read through a bitmap.
+func ScanRanges(ctx context.Context, tx pgx.Tx) error {
+	_, err := tx.Exec(ctx, "SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off")
+	return db.Classify(err)
+}
+
 // ArchiveMessages moves the next messages received before the time given, with their events, from the place on: terminal
 // ones whose mark is written, given up or not wanted and whose events are SENT or DEAD. All of a batch or nothing; rows
 // that somebody holds are left for another time. Identities and texts stay.
@@ -63,12 +69,6 @@ func (s *Store) DropTexts(ctx context.Context, q db.Querier, before time.Time, l
 func (s *Store) DropIdentities(ctx context.Context, q db.Querier, before time.Time, limit int) (int64, error) {
 	n, err := s.q.DropIdentities(ctx, q, pgq.DropIdentitiesParams{Before: before, MaxRows: int32(limit)})
 	return n, dropped("identities", err)
-}
-
-// DropSnapLog deletes rows of schd_snap_log of schedules received before.
-func (s *Store) DropSnapLog(ctx context.Context, q db.Querier, before time.Time, limit int) (int64, error) {
-	n, err := s.q.DropSnapLog(ctx, q, pgq.DropSnapLogParams{Before: before, MaxRows: int32(limit)})
-	return n, dropped("rows of the snapshot log", err)
 }
 
 func dropped(what string, err error) error {

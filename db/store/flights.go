@@ -14,7 +14,7 @@ import (
 )
 
 // LoadFlights gives the flights named, deleted ones too, with their masters and children all the way: what a flight.View
-// must hold. By FLID; those that do not exist are left out.
+// must hold. By FLID; of those that were swept the ghost, and those that never existed are left out.
 func (s *Store) LoadFlights(ctx context.Context, q db.Querier, flids []int64) ([]*flight.Flight, error) {
 	if len(flids) == 0 {
 		return nil, nil
@@ -24,8 +24,28 @@ func (s *Store) LoadFlights(ctx context.Context, q db.Querier, flids []int64) ([
 		return nil, fmt.Errorf("find linked flights: %w", db.Classify(err))
 	}
 	flights, err := s.flightsByID(ctx, q, ids)
+	if err != nil {
+		return nil, err
+	}
+	ghosts, err := s.ghosts(ctx, q, missing(ids, flights))
+	if err != nil {
+		return nil, err
+	}
+	flights = append(flights, ghosts...)
 	slices.SortFunc(flights, func(a, b *flight.Flight) int { return cmp.Compare(a.FLID, b.FLID) })
-	return flights, err
+	return flights, nil
+}
+
+// missing are those of the ids that no flight has.
+func missing(ids []int64, flights []*flight.Flight) []int64 {
+	if len(flights) == len(ids) {
+		return nil
+	}
+	found := make(map[int64]bool, len(flights))
+	for _, f := range flights {
+		found[f.FLID] = true
+	}
+	return slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return found[id] })
 }
 
 // Flight gives one flight, also a deleted one; nil when there never was one.

@@ -64,13 +64,14 @@ func (s *Store) SettlePeriodic(ctx context.Context, q db.Querier, name string, j
 
 // Periodic is how the last run of periodic work went.
 type Periodic struct {
-	Name       string          `json:"name"`
-	DueUpTo    time.Time       `json:"dueUpTo"` // due times up to here have been taken
-	JobID      *int64          `json:"jobId"`
-	StartedAt  *time.Time      `json:"startedAt"`
-	FinishedAt *time.Time      `json:"finishedAt"` // null while it runs
-	Error      *string         `json:"error"`
-	Report     json.RawMessage `json:"report"`
+	Name        string          `json:"name"`
+	DueUpTo     time.Time       `json:"dueUpTo"` // due times up to here have been taken
+	JobID       *int64          `json:"jobId"`
+	StartedAt   *time.Time      `json:"startedAt"`
+	FinishedAt  *time.Time      `json:"finishedAt"`  // null while it runs
+	SucceededAt *time.Time      `json:"succeededAt"` // when a run last came to its end without an error
+	Error       *string         `json:"error"`
+	Report      json.RawMessage `json:"report"`
 }
 
 // Periodics lists all periodic work that was ever due or asked for.

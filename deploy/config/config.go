@@ -66,6 +66,8 @@ type Config struct {
 	Raw          Raw                    `koanf:"raw"`
 	Archive      Archive                `koanf:"archive"`
 	History      History                `koanf:"history"`
+	Consistency  Consistency            `koanf:"consistency"`
+	Audit        Audit                  `koanf:"audit"`
 	Eureka       Eureka                 `koanf:"eureka"`
 }
 
@@ -104,6 +106,8 @@ func Defaults() Config {
 		Raw:           defaultRaw(),
 		Archive:       defaultArchive(),
 		History:       defaultHistory(),
+		Consistency:   defaultConsistency(),
+		Audit:         defaultAudit(),
 		Eureka:        defaultEureka(),
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"msgexchange/jobs/message"
 	"msgexchange/jobs/sis"
+	"msgexchange/jobs/sweep"
 )
 
 // Request is what we ask the airport's database for; keys under "request.".
@@ -98,31 +99,98 @@ type Archive struct {
 	Retention time.Duration `koanf:"retention"`
 	// Schedule is when it runs, a cron line in operation-day.zone.
 	Schedule string `koanf:"schedule"`
+	// Keep is how long archived messages and events are kept. 7d … 4000d.
+	Keep time.Duration `koanf:"keep"`
 }
 
-func defaultArchive() Archive { return Archive{Retention: day, Schedule: "0 3 * * *"} }
+func defaultArchive() Archive { return Archive{Retention: day, Schedule: "0 3 * * *", Keep: 90 * day} }
 
 // Validate finds everything wrong with the settings.
 func (a Archive) Validate() error {
-	return errors.Join(within("retention", a.Retention, day, 7*day), cron("schedule", a.Schedule))
+	return errors.Join(within("retention", a.Retention, day, 7*day), cron("schedule", a.Schedule), within("keep", a.Keep, 7*day, 4000*day))
 }
 
-// History sweeps finished flights out of the live set; keys under "history.".
+// History sweeps finished flights out of the live set; keys under "history.". A flight goes when its operation day is over and
+// one of the five rules holds.
 type History struct {
 	// Enabled turns the sweep on.
 	Enabled bool `koanf:"enabled"`
 	// Schedule is when it runs, a cron line in operation-day.zone.
 	Schedule string `koanf:"schedule"`
-	// Retention is how many operation days back a flight stays live. 1d … 400d.
+	// Retention is how many operation days back a flight stays live, whatever the rules say. 1d … 400d.
 	Retention time.Duration `koanf:"retention"`
+	// Deleted is how long after a message deleted it a flight goes. 1h … 400d; 0 turns the rule off.
+	Deleted time.Duration `koanf:"deleted"`
+	// Cancelled is how long after its cancellation (CNCL), and after its scheduled time, a flight goes. 1h … 400d; 0 turns the rule off.
+	Cancelled time.Duration `koanf:"cancelled"`
+	// Departed is how long after its actual time (ACTT) a departure goes, unless it returned (FRET). 1h … 400d; 0 turns the rule off.
+	Departed time.Duration `koanf:"departed"`
+	// Arrived is how long after its actual time (ACTT) an arrival goes. 1h … 400d; 0 turns the rule off.
+	Arrived time.Duration `koanf:"arrived"`
+	// Silent is how long after its times are over and the last message about it a flight goes, whatever became of it. 1h … 400d; 0 turns the rule off.
+	Silent time.Duration `koanf:"silent"`
+	// Keep is how long swept flights are kept in the history. 7d … 4000d.
+	Keep time.Duration `koanf:"keep"`
 }
 
-func defaultHistory() History { return History{Schedule: "30 3 * * *", Retention: 3 * day} }
+func defaultHistory() History {
+	return History{
+		Schedule: "30 3 * * *", Retention: 3 * day, Deleted: day, Cancelled: day, Departed: day, Arrived: day, Silent: 7 * day, Keep: 400 * day,
+	}
+}
+
+// Rules are the settings of the five rules.
+func (h History) Rules() map[sweep.Rule]time.Duration {
+	return map[sweep.Rule]time.Duration{
+		sweep.Deleted: h.Deleted, sweep.Cancelled: h.Cancelled, sweep.Departed: h.Departed, sweep.Arrived: h.Arrived, sweep.Silent: h.Silent,
+	}
+}
 
 // Validate finds everything wrong with the settings.
 func (h History) Validate() error {
+	errs := []error{cron("schedule", h.Schedule), within("retention", h.Retention, day, 400*day), within("keep", h.Keep, 7*day, 4000*day)}
 	if h.Retention%day != 0 {
-		return fmt.Errorf("retention: %v is not a whole number of days", h.Retention)
+		errs = append(errs, fmt.Errorf("retention: %v is not a whole number of days", h.Retention))
 	}
-	return errors.Join(cron("schedule", h.Schedule), within("retention", h.Retention, day, 400*day))
+	on := false
+	for _, rule := range sweep.AllRules() {
+		after := h.Rules()[rule]
+		if on = on || after > 0; after != 0 {
+			errs = append(errs, within(string(rule), after, time.Hour, 400*day))
+		}
+	}
+	if h.Enabled && !on {
+		errs = append(errs, errors.New("enabled: all five rules are off, so that nothing would ever be swept"))
+	}
+	return errors.Join(errs...)
 }
+
+// Consistency is the sentinel, which compares flights with what should agree with them; keys under "consistency.".
+type Consistency struct {
+	// OnStartup has all flights compared when a process with the role maintenance starts, at most once an hour.
+	OnStartup bool `koanf:"on-startup"`
+	// DailySampleRatio is the share of the flights that is compared each day. 0 … 1; 0 turns it off.
+	DailySampleRatio float64 `koanf:"daily-sample-ratio"`
+	// Schedule is when the sample is compared, a cron line in operation-day.zone.
+	Schedule string `koanf:"schedule"`
+}
+
+func defaultConsistency() Consistency {
+	return Consistency{OnStartup: true, DailySampleRatio: 0.01, Schedule: "15 4 * * *"}
+}
+
+// Validate finds everything wrong with the settings.
+func (c Consistency) Validate() error {
+	return errors.Join(within("daily-sample-ratio", c.DailySampleRatio, 0, 1), cron("schedule", c.Schedule))
+}
+
+// Audit is the record of what people ordered and what was asked of others; keys under "audit.".
+type Audit struct {
+	// Retention is how long orders, requests that ended and batches of reference data stay on record. 7d … 4000d.
+	Retention time.Duration `koanf:"retention"`
+}
+
+func defaultAudit() Audit { return Audit{Retention: 400 * day} }
+
+// Validate finds everything wrong with the settings.
+func (a Audit) Validate() error { return within("retention", a.Retention, 7*day, 4000*day) }

@@ -162,7 +162,7 @@ func (a *API) One(c *gin.Context) error {
 	case err != nil:
 		return err
 	case f == nil:
-		return problem.New(problem.NotFound, "no such flight")
+		return a.swept(c.Request.Context(), flid)
 	case !f.Live():
 		return &problem.Error{Code: problem.Gone, Detail: "the flight has been deleted", More: map[string]any{
 			"deletedAt": f.DeletedAt.In(a.zone), "messageId": f.DeletedBy,
@@ -174,7 +174,25 @@ func (a *API) One(c *gin.Context) error {
 	return nil
 }
 
-// History serves GET /flights/{flid}/history: what messages did to the flight, the last first; also of a deleted flight.
+// swept answers for a flight that is no longer kept here, or never was.
+func (a *API) swept(ctx context.Context, flid int64) error {
+	lives, err := a.store.SweptLives(ctx, a.pool, flid)
+	switch {
+	case err != nil:
+		return err
+	case len(lives) == 0:
+		return problem.New(problem.NotFound, "no such flight")
+	}
+	last := lives[0]
+	more := map[string]any{"sweptAt": last.SweptAt, "rule": last.Rule, "messageId": last.Last}
+	if last.DeletedAt != nil {
+		more["deletedAt"] = last.DeletedAt
+	}
+	return &problem.Error{Code: problem.Gone, Detail: "the flight is over and in the history: see its history", More: more}
+}
+
+// History serves GET /flights/{flid}/history: what messages did to the flight, the last first; also of a deleted flight. The
+// first page has, next to it, what is kept of it from before it was swept.
 func (a *API) History(c *gin.Context) error {
 	flid, err := param.PathID(c.Param("flid"))
 	if err != nil {
@@ -194,6 +212,11 @@ func (a *API) History(c *gin.Context) error {
 		return problem.New(problem.NotFound, "no such flight")
 	}
 	page := historyPage{Items: all}
+	if before == 0 {
+		if page.Swept, err = a.store.SweptLives(c.Request.Context(), a.pool, flid); err != nil {
+			return err
+		}
+	}
 	if len(all) > most {
 		page.Items = all[:most]
 		next := param.Mark(all[most-1].ID, 0)
@@ -206,4 +229,5 @@ func (a *API) History(c *gin.Context) error {
 type historyPage struct {
 	Items []store.FlightChange `json:"items"`
 	Next  *string              `json:"next"`
+	Swept []store.SweptLife    `json:"swept,omitempty"` // on the first page only
 }

@@ -239,6 +239,58 @@ func TestHistory(t *testing.T) {
 	require.JSONEq(t, `{"items":[],"next":null}`, got.Body.String())
 }
 
+// A flight in the history is gone, not unknown, and its history is what is kept of it.
+func TestSwept(t *testing.T) {
+	t.Parallel()
+	last := plain(18, 0)
+	last.LastMessage = message.Position{ID: 4711}
+	gone := plain(19, 0)
+	gone.DeletedAt, gone.DeletedBy = noon(), message.Position{ID: 4712}
+	api, pool := setup(t, last, gone)
+	st := store.New(zone())
+	require.NoError(t, db.InTx(t.Context(), pool, func(tx pgx.Tx) error {
+		meta := message.Meta{TYPE: "SCHD", STYP: "DNLD", DTTM: noon()}
+		deeds := []store.Deed{{Pos: message.Position{ID: 4711}, Meta: meta, Change: flight.Change{Op: flight.Create, After: last, Fields: []string{"stnd"}}}}
+		if err := st.InsertHistory(t.Context(), tx, deeds, noon()); err != nil {
+			return err
+		}
+		return st.Retire(t.Context(), tx, []store.Retiree{{Flight: last, Rule: "departed", Version: 4}, {Flight: gone, Rule: "deleted", Version: 3}}, noon())
+	}))
+	one := func(flid string) map[string]any {
+		_, err := get(t, api.One, "/flights/"+flid, gin.Param{Key: "flid", Value: flid})
+		require.Equal(t, problem.Gone, problem.Of(err).Code)
+		return problem.Of(err).More
+	}
+	require.Equal(t, "departed", one("18")["rule"])
+	require.Equal(t, message.Position{ID: 4711}, one("18")["messageId"])
+	require.NotContains(t, one("18"), "deletedAt")
+	require.Equal(t, message.Position{ID: 4712}, one("19")["messageId"])
+	require.Contains(t, one("19"), "deletedAt")
+
+	got, err := get(t, api.History, "/flights/18/history", gin.Param{Key: "flid", Value: "18"})
+	require.NoError(t, err)
+	var page struct {
+		Items []json.RawMessage
+		Swept []struct {
+			OperationDay, Rule string
+			StateVersion       int64
+			Flight             struct{ Stnd string }
+			Provenance         map[string]int64
+			Changes            []struct {
+				Change, Kind string
+				MessageID    int64
+			}
+		}
+	}
+	require.NoError(t, json.Unmarshal(got.Body.Bytes(), &page))
+	require.Empty(t, page.Items)
+	require.Len(t, page.Swept, 1)
+	life := page.Swept[0]
+	require.Equal(t, []any{"2026-11-30", "departed", int64(4), "208"}, []any{life.OperationDay, life.Rule, life.StateVersion, life.Flight.Stnd})
+	require.Len(t, life.Changes, 1)
+	require.Equal(t, []any{"CREATE", "SCHD-DNLD", int64(4711)}, []any{life.Changes[0].Change, life.Changes[0].Kind, life.Changes[0].MessageID})
+}
+
 // Long lists wait for each other: the pool is the pipeline's first. A caller who stops waiting is told so.
 func TestAll_busy(t *testing.T) {
 	t.Parallel()

@@ -148,6 +148,9 @@ func fill(t *testing.T, pool *pgxpool.Pool) {
 		}
 		_, err := tx.Exec(t.Context(), `
 			INSERT INTO periodic_run (name, due_up_to, report) VALUES ('archive', now(), '{"counts":{"messages":1}}');
+			INSERT INTO consistency_difference (flid, about, detail, first_seen_at, last_seen_at) VALUES (15, 'event', 'x', now(), now()), (16, 'mark', 'x', now(), now());
+			INSERT INTO flight_history (flid, operation_day, state_version, rule, doc, provenance, swept_at, changes) VALUES (18, '2026-11-30', 2, 'departed', '{"flid":18}', '{"flno":4711}', now(),
+				'[{"change_id":1,"msg_id":1,"generation":0,"kind":"SCHD-DNLD","change":"CREATE","state_version":1,"dttm":"2026-11-30T00:00:00Z","before":{},"fields":{},"changed_at":"2026-11-30T00:00:00Z"}]');
 			INSERT INTO inbox_cursor (lane, updated_at) VALUES ('default', now());
 			INSERT INTO inbox_hole (lane, first_id, last_id, first_seen_at) VALUES ('default', 5, 6, now()), ('default', 3, 3, now());
 			INSERT INTO pipeline_lease (lane, role, heartbeat_at) VALUES ('default', 'head', now());
@@ -251,6 +254,8 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		{"GET", "/flights/x", inside, "", nil, 400},
 		{"GET", "/flights/17", inside, "", nil, 404},
 		{"GET", "/flights/16", inside, "", nil, 410},
+		{"GET", "/flights/18", inside, "", nil, 410},
+		{"GET", "/flights/18/history", inside, "", nil, 200},
 		{"GET", "/flights/15/history", inside, "", nil, 200},
 		{"GET", "/flights/15/history?limit=1", inside, "", nil, 200},
 		{"GET", "/flights/16/history", inside, "", nil, 200},
@@ -286,6 +291,9 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		{"POST", "/ops/replay", inside, `{"reason":"x"}`, operator, 400},
 		{"POST", "/ops/replay", inside, `{"ids":[1],"reason":"x"}`, nil, 401},
 		{"GET", "/ops/maintenance", inside, "", nil, 200},
+		{"GET", "/ops/consistency", inside, "", nil, 200},
+		{"GET", "/ops/consistency?limit=1", inside, "", nil, 200},
+		{"GET", "/ops/consistency?limit=0", inside, "", nil, 400},
 		{"POST", "/ops/maintenance/archive", inside, `{"reason":"x"}`, operator, 202},
 		{"POST", "/ops/maintenance/nothing", inside, `{"reason":"x"}`, operator, 404},
 		{"POST", "/ops/maintenance/archive", inside, `{}`, operator, 400},

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"msgexchange/db/store"
+	"msgexchange/http/param"
 	"msgexchange/http/problem"
 )
 
@@ -28,6 +29,15 @@ func (a *API) Maintenance(c *gin.Context) error {
 		return err
 	}
 	return problem.WriteJSON(c.Writer, http.StatusOK, page[store.Periodic]{Items: rows})
+}
+
+// Consistency serves GET /ops/consistency: what the sentinel found and has not found mended since, newest first.
+func (a *API) Consistency(c *gin.Context) error {
+	q := param.Of(c.Request.URL.Query())
+	after, limit := q.Place(), q.Limit(defaultLimit, maxLimit)+1
+	return list(a, c, q, limit, func(tx pgx.Tx) ([]store.Difference, error) {
+		return a.Store.OpsDifferences(c.Request.Context(), tx, after.ID, limit)
+	})
 }
 
 // Maintain serves POST /ops/maintenance/{task}: it runs now, by whoever does such work, once with a run that waits already.

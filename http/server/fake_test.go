@@ -123,17 +123,18 @@ func (p pages) Summary(c *gin.Context) error        { return p.answer(c) }
 func (p pages) Messages(c *gin.Context) error       { return p.answer(c) }
 func (p pages) Message(c *gin.Context) error        { return p.answer(c) }
 func (p pages) Events(c *gin.Context) error         { return p.answer(c) }
-func (p pages) Event(c *gin.Context) error          { return p.answer(c) }
-func (p pages) Holes(c *gin.Context) error          { return p.answer(c) }
 func (p pages) Audit(c *gin.Context) error          { return p.answer(c) }
 func (p pages) Maintenance(c *gin.Context) error    { return p.answer(c) }
+func (p pages) Consistency(c *gin.Context) error    { return p.answer(c) }
 func (p pages) Page(c *gin.Context) error           { return p.answer(c) }
 func (p pages) History(c *gin.Context) error        { return p.answer(c) }
 func (p pages) Requests(c *gin.Context) error       { return p.answer(c) }
 func (p pages) Sync(c *gin.Context) error           { return p.answer(c) }
-func (p pages) MessageChanges(c *gin.Context) error { return p.answer(c) }
 func (p pages) Overview(c *gin.Context) error       { return p.answer(c) }
 func (p pages) List(c *gin.Context) error           { return p.answer(c) }
+func (p pages) Event(c *gin.Context) error          { return p.answer(c) }
+func (p pages) Holes(c *gin.Context) error          { return p.answer(c) }
+func (p pages) MessageChanges(c *gin.Context) error { return p.answer(c) }
 
 // Orders are the real ones' paths, and answer like everything else.
 func (p pages) Orders() map[string]func(*gin.Context) error {

@@ -63,6 +63,7 @@ func (s *Server) routes() ([]route, error) {
 		{method: http.MethodGet, path: "/ops/events/:id", need: access.Reader, fail: problem.Write, do: d.Ops.Event},
 		{method: http.MethodGet, path: "/ops/holes", need: access.Reader, fail: problem.Write, do: d.Ops.Holes},
 		{method: http.MethodGet, path: "/ops/maintenance", need: access.Reader, fail: problem.Write, do: d.Ops.Maintenance},
+		{method: http.MethodGet, path: "/ops/consistency", need: access.Reader, fail: problem.Write, do: d.Ops.Consistency},
 		{method: http.MethodGet, path: "/ops/requests", need: access.Reader, fail: problem.Write, do: d.Ops.Requests},
 		{method: http.MethodGet, path: "/ops/audit", need: access.Operator, fail: problem.Write, do: d.Ops.Audit},
 	}

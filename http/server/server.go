@@ -78,6 +78,7 @@ type Ops interface {
 	Requests(c *gin.Context) error
 	Audit(c *gin.Context) error
 	Maintenance(c *gin.Context) error
+	Consistency(c *gin.Context) error
 	// Orders are the actions by path, each a POST.
 	Orders() map[string]func(*gin.Context) error
 }

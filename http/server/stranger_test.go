@@ -28,6 +28,7 @@ func doors() map[string]access.Role {
 		"GET /refdata": access.Reader, "GET /refdata/:rtype": access.Reader,
 		"GET /ops/summary": access.Reader, "GET /ops/messages": access.Reader, "GET /ops/messages/:id": access.Reader, "GET /ops/messages/:id/changes": access.Reader,
 		"GET /ops/events": access.Reader, "GET /ops/events/:id": access.Reader, "GET /ops/holes": access.Reader, "GET /ops/requests": access.Reader,
+		"GET /ops/consistency": access.Reader,
 		"GET /ops/maintenance": access.Reader,
 
 		"POST /cminmsgs/send": access.Sender, "POST /schd/sync": access.Sender,

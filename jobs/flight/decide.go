@@ -169,7 +169,7 @@ func (d *decision) operate(r *sis.Record) {
 // that schedules between the two stay without effect.
 func (d *decision) delete(f *Flight, by message.Position) {
 	switch {
-	case f == nil, f.CreatedBy.After(by), f.Provenance[keyScheduled].After(by), f.DeletedBy.After(by):
+	case f == nil, f.Swept, f.CreatedBy.After(by), f.Provenance[keyScheduled].After(by), f.DeletedBy.After(by):
 		return
 	case !f.Live():
 		d.edit(f.FLID).f.DeletedBy = by

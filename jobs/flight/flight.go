@@ -21,6 +21,9 @@ type Flight struct {
 	DeletedBy    message.Position // zero while it lives
 	DeletedAt    time.Time        // zero while it lives
 	UpdatedAt    time.Time
+	// Swept says that it is no longer kept here: it went into the history. To messages it is a flight never heard of, but that
+	// none older than DeletedBy brings it back, and that it goes on counting its versions if a newer one does (decision 0016).
+	Swept bool
 	// Published says that schd consumers hold a record of this flight, so that its end needs a tombstone (contract §8.22).
 	Published bool
 	// Scalars: never holds an Empty value; a cleared field is missing here and present in Provenance.
@@ -93,6 +96,12 @@ func (f *Flight) deletion() message.Position {
 // newFlight is a flight that nothing is known of yet but its day.
 func newFlight(flid int64, day Day, pos message.Position) *Flight {
 	return (&Flight{FLID: flid, OperationDay: day, CreatedBy: pos}).Clone()
+}
+
+// Ghost is what is left of a flight that was swept: the message that deleted it, or the last one that touched it, its version
+// and when it went.
+func Ghost(flid int64, day Day, version int64, last message.Position, at time.Time) *Flight {
+	return &Flight{FLID: flid, OperationDay: day, Version: version, LastMessage: last, DeletedBy: last, DeletedAt: at, Swept: true}
 }
 
 // again is a deleted flight created once more: its fields start empty and its version goes on counting (contract §8.27).

@@ -32,7 +32,7 @@ type Task struct {
 	Name string
 	// When is the cron line, by the clock of the airport; empty: only when an operator asks.
 	When string
-	// AtStart asks for a run whenever a pod that does such work starts.
+	// AtStart asks for a run whenever a pod that does such work starts, unless one succeeded within the last hour.
 	AtStart bool
 	// Do does one piece of the work, seconds long at most; it may run twice, on two pods at once, and end anywhere.
 	Do func(ctx context.Context) (Piece, error)
@@ -119,11 +119,22 @@ func (k *Keeper) Order(ctx context.Context, tx pgx.Tx, name string) (jobID int64
 	return res.Job.ID, nil
 }
 
+// startQuiet is how long a task that succeeded is not done again only because another pod starts: pods that come and go with
+// the load must not spend their time on it.
+const startQuiet = time.Hour
+
 // Begin asks for what is to be done at the start of a pod.
 func (k *Keeper) Begin(ctx context.Context) error {
 	return db.InTx(ctx, k.deps.Pool, func(tx pgx.Tx) error {
+		runs, err := k.deps.Store.Periodics(ctx, tx)
+		if err != nil {
+			return err
+		}
 		for _, name := range k.Names() {
-			if !k.tasks[name].AtStart {
+			lately := slices.ContainsFunc(runs, func(r store.Periodic) bool {
+				return r.Name == name && r.SucceededAt != nil && k.deps.Now().Sub(*r.SucceededAt) < startQuiet
+			})
+			if !k.tasks[name].AtStart || lately {
 				continue
 			}
 			if _, err := k.Order(ctx, tx, name); err != nil {

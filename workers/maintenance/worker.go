@@ -16,6 +16,8 @@ import (
 // Piece is what one piece of work found.
 type Piece struct {
 	More bool // there is more to do at once
+	// Wait asks for a pause before the next piece, because something that must go first is under way. It implies More.
+	Wait time.Duration
 	Report
 }
 
@@ -79,9 +81,9 @@ type maintainer struct {
 
 // Work is river.Worker's: one job's share of a run; the rest is the same job's, a moment later and perhaps on another pod.
 func (m *maintainer) Work(ctx context.Context, job *river.Job[jobs.Maintain]) error {
-	more, err := m.keeper.run(ctx, job.Args.Task, job.ID)
+	more, wait, err := m.keeper.run(ctx, job.Args.Task, job.ID)
 	if err == nil && more {
-		return river.JobSnooze(0)
+		return river.JobSnooze(wait)
 	}
 	return err
 }
@@ -94,24 +96,24 @@ func (m *maintainer) NextRetry(job *river.Job[jobs.Maintain]) time.Time {
 	return time.Now().Add(min(time.Duration(job.Attempt)*tickEvery, maxBackoff))
 }
 
-// run works on a task until it is done, has had its time, or fails, and keeps how it went.
-func (k *Keeper) run(ctx context.Context, name string, jobID int64) (more bool, err error) {
+// run works on a task until it is done, has had its time, is to wait, or fails, and keeps how it went.
+func (k *Keeper) run(ctx context.Context, name string, jobID int64) (more bool, wait time.Duration, err error) {
 	task, known := k.tasks[name]
 	if !known { // of a newer version's pod: it stays for one
-		return false, fmt.Errorf("maintenance: this pod knows no task %q", name)
+		return false, 0, fmt.Errorf("maintenance: this pod knows no task %q", name)
 	}
 	report, err := k.begin(ctx, name, jobID)
 	if err != nil {
-		return false, err
+		return false, 0, err
 	}
 	start := time.Now()
-	for more = true; more && err == nil && time.Since(start) < runFor && ctx.Err() == nil; {
+	for more = true; more && wait == 0 && err == nil && time.Since(start) < runFor && ctx.Err() == nil; {
 		var piece Piece
 		piece, err = task.Do(ctx)
 		report.add(piece.Report)
-		more = piece.More
+		more, wait = piece.More || piece.Wait > 0, piece.Wait
 	}
-	return more, k.settle(ctx, name, jobID, report, more && err == nil, err)
+	return more, wait, k.settle(ctx, name, jobID, report, more && err == nil, err)
 }
 
 func (k *Keeper) begin(ctx context.Context, name string, jobID int64) (r Report, err error) {

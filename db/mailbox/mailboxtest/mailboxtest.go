@@ -243,6 +243,11 @@ func fourResults(d *Desk) {
 	require.Equal(t, "DEAD", d.Column(3, "CMINMSGS_STATUS"))
 	require.Equal(t, "2026-11-01 01:02:03", d.Column(2, "CMINMSGS_DATE_PROCESSED"), "never overwritten")
 	require.Equal(t, "VALID", d.Column(2, "CMINMSGS_STATUS"))
+
+	d.Put(4, "<MSG/>", "")
+	unmarked, err := d.Unmarked(t.Context(), []int64{1, 2, 4, 9})
+	require.NoError(t, err)
+	require.Equal(t, []int64{4}, unmarked, "a row that is gone is none without a mark")
 }
 
 func subsystemColumns(d *Desk) {
