@@ -85,8 +85,10 @@ test-fuzz: ## fuzz every target of the core for FUZZTIME (60s) each; its seeds a
 setup: ## get PostgreSQL, MariaDB and promtool for the tests if they are missing
 	@deploy/setup/servers.sh postgres mariadb pgbouncer promtool cc
 
+# The manifests are linted twice: kustomize builds every overlay, and deploy/k8s reads them and the compose file strictly and
+# holds them against the program's commands, keys and times.
 .PHONY: lint
-lint: ## check style, imports, shape and manifests
+lint: manifests ## check style, imports, shape, Kubernetes manifests and the compose file
 	$(GOLANGCI_LINT) run --allow-parallel-runners -c .ci/golangci.yml
 	.ci/shape
 	$(GO) test ./deploy/k8s
@@ -94,7 +96,7 @@ lint: ## check style, imports, shape and manifests
 .PHONY: manifests
 manifests: ## build the Kubernetes manifests of every overlay into bin/manifests
 	@mkdir -p bin/manifests
-	for overlay in deploy/k8s/overlays/*/; do \
+	@for overlay in deploy/k8s/overlays/*/; do \
 		$(KUSTOMIZE) build $$overlay > bin/manifests/$$(basename $$overlay).yaml || exit 1; \
 	done
 

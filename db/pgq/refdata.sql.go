@@ -12,17 +12,20 @@ import (
 )
 
 const confirmRefSet = `-- name: ConfirmRefSet :exec
-UPDATE ref_set SET refreshed_at = $1::timestamptz, failed_at = NULL, failure = NULL WHERE rtype = $2
+UPDATE ref_set SET refreshed_at = CASE WHEN source = 'ADMINAPI' AND validator = $1::text THEN $2::timestamptz ELSE refreshed_at END,
+    failed_at = NULL, failure = NULL
+WHERE rtype = $3
 `
 
 type ConfirmRefSetParams struct {
-	Now   time.Time
-	Rtype string
+	Validator string
+	Now       time.Time
+	Rtype     string
 }
 
-// The neighbour says that what we have is still all there is.
+// The neighbour says that what we have of it is still all there is; not what a message has said since it was asked.
 func (q *Queries) ConfirmRefSet(ctx context.Context, db DBTX, arg ConfirmRefSetParams) error {
-	_, err := db.Exec(ctx, confirmRefSet, arg.Now, arg.Rtype)
+	_, err := db.Exec(ctx, confirmRefSet, arg.Validator, arg.Now, arg.Rtype)
 	return err
 }
 

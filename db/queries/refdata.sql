@@ -67,8 +67,10 @@ LIMIT @max_rows;
 SELECT validator FROM ref_set WHERE rtype = @rtype AND source = 'ADMINAPI' AND validator IS NOT NULL;
 
 -- name: ConfirmRefSet :exec
--- The neighbour says that what we have is still all there is.
-UPDATE ref_set SET refreshed_at = @now::timestamptz, failed_at = NULL, failure = NULL WHERE rtype = @rtype;
+-- The neighbour says that what we have of it is still all there is; not what a message has said since it was asked.
+UPDATE ref_set SET refreshed_at = CASE WHEN source = 'ADMINAPI' AND validator = @validator::text THEN @now::timestamptz ELSE refreshed_at END,
+    failed_at = NULL, failure = NULL
+WHERE rtype = @rtype;
 
 -- name: FailRefSet :exec
 -- A refresh failed: what we have stays, with its age.

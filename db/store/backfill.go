@@ -142,7 +142,7 @@ func (s *Store) DebtStats(ctx context.Context, q db.Querier, now time.Time) (Deb
 	if err != nil {
 		return DebtStats{}, fmt.Errorf("count marks given up: %w", db.Classify(err))
 	}
-	return DebtStats{Owed: owed.Owed, OldestAge: max(now.Sub(owed.Oldest), 0), Abandoned: abandoned}, nil
+	return DebtStats{Owed: owed.Owed, OldestAge: age(owed.Owed, owed.Oldest, now), Abandoned: abandoned}, nil
 }
 
 func orEmpty(s *string) string {

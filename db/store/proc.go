@@ -64,7 +64,15 @@ type Backlog struct {
 // Backlog reads it.
 func (s *Store) Backlog(ctx context.Context, q db.Querier, now time.Time) (Backlog, error) {
 	r, err := s.q.Backlog(ctx, q, now)
-	return Backlog{r.Unfinished, now.Sub(r.Oldest).Seconds()}, db.Classify(err)
+	return Backlog{r.Unfinished, age(r.Unfinished, r.Oldest, now).Seconds()}, db.Classify(err)
+}
+
+// age is that of the oldest of n; 0 when there is none. The database's clock may be a little ahead, and keeps fewer digits.
+func age(n int64, oldest, now time.Time) time.Duration {
+	if n == 0 {
+		return 0
+	}
+	return max(now.Sub(oldest), 0)
 }
 
 // Charge puts one attempt on record for each message, before it is tried (O5). The commit need not reach the disk: what

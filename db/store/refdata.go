@@ -179,9 +179,10 @@ func (s *Store) ReferenceValidator(ctx context.Context, q db.Querier, rtype stri
 	return orZeroOf(rows[0]), nil
 }
 
-// ConfirmReference notes that what we have of a list is still all there is.
-func (s *Store) ConfirmReference(ctx context.Context, tx pgx.Tx, rtype string, now time.Time) error {
-	return wrapped("confirm "+rtype, s.q.ConfirmRefSet(ctx, tx, pgq.ConfirmRefSetParams{Rtype: rtype, Now: now}))
+// ConfirmReference notes that the answer of the neighbour that validator stands for is still all there is, if that is what we
+// still have.
+func (s *Store) ConfirmReference(ctx context.Context, tx pgx.Tx, rtype, validator string, now time.Time) error {
+	return wrapped("confirm "+rtype, s.q.ConfirmRefSet(ctx, tx, pgq.ConfirmRefSetParams{Rtype: rtype, Validator: validator, Now: now}))
 }
 
 // FailReference notes that a refresh failed; what we have stays.

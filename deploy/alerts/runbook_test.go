@@ -3,6 +3,8 @@ package alerts_test
 import (
 	"bytes"
 	"encoding/json"
+	"net/url"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -24,6 +26,13 @@ func TestRunbookIsRight(t *testing.T) {
 			for _, call := range regexp.MustCompile(`(?m)\b(get|order) '?(/[^\s'`+"`"+`?]*)`).FindAllStringSubmatch(text, -1) {
 				method := map[string]string{"get": "get", "order": "post"}[call[1]]
 				require.True(t, served(t, method, call[2]), "%s %s is not served", method, call[2])
+			}
+			for _, call := range regexp.MustCompile(`get '(/[^'?]*)\?([^']*)'`).FindAllStringSubmatch(text, -1) {
+				query, err := url.ParseQuery(call[2])
+				require.NoError(t, err, call[0])
+				for name := range query {
+					require.Contains(t, parameters(t, call[1]), name, "%s does not know %s", call[1], name)
+				}
 			}
 			for _, order := range regexp.MustCompile(`order \S+ '([^']*)'`).FindAllStringSubmatch(text, -1) {
 				var body struct{ Reason string }
@@ -55,6 +64,31 @@ func served(t *testing.T, method, path string) bool {
 		}
 	}
 	return false
+}
+
+// parameters are the names of those that a GET takes in its query.
+func parameters(t *testing.T, path string) (names []string) {
+	t.Helper()
+	type parameter struct {
+		Name, In string
+		Ref      string `yaml:"$ref"`
+	}
+	var api struct {
+		Paths map[string]struct {
+			Get struct{ Parameters []parameter }
+		}
+		Components struct{ Parameters map[string]parameter }
+	}
+	require.NoError(t, yaml.Unmarshal(read(t, top+"/http/server/openapi.yaml"), &api))
+	for _, p := range api.Paths[path].Get.Parameters {
+		if p.Ref != "" {
+			p = api.Components.Parameters[filepath.Base(p.Ref)]
+		}
+		if p.In == "query" {
+			names = append(names, p.Name)
+		}
+	}
+	return names
 }
 
 // help asks a command for its help and gives the exit code.

@@ -75,6 +75,47 @@ func TestSend(t *testing.T) {
 	require.Equal(t, http.StatusUnauthorized, status)
 }
 
+// A number that cannot be read is absent, never 0: while PostgreSQL is away, what only it knows is not shown (contract §6).
+func TestNumbersThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.start(t, "a")
+	w.put(t, schedule(1, 1, 1))
+	w.settled(t, 1, 30*time.Second)
+	read := func() string { _, body := get(t, p.address()+"/metrics"); return body }
+	known := []string{
+		"msgx_backlog_unfinished", "msgx_backlog_oldest_unprocessed_seconds", "msgx_watermark", "msgx_hole_open", "msgx_lease_epoch", "msgx_inbox_stopped",
+		"msgx_events_pending", "msgx_events_oldest_seconds", "msgx_events_dead", "msgx_backfill_unmarked_terminal",
+		"msgx_backfill_oldest_unmarked_seconds", "msgx_backfill_abandoned", "msgx_requests_open",
+	}
+	eventually(t, 30*time.Second, func() error { // a new lease has no epoch yet
+		for _, name := range known {
+			if body := read(); !strings.Contains(body, "\n"+name) {
+				return &notYet{name + " is not shown"}
+			}
+		}
+		return nil
+	})
+	w.viaPG.set(true)
+	eventually(t, 60*time.Second, func() error { // what was read a moment ago may be shown a moment longer
+		body := read()
+		for _, name := range known {
+			if strings.Contains(body, "\n"+name) {
+				return &notYet{name + " is still shown"}
+			}
+		}
+		return nil
+	})
+	require.Contains(t, read(), "\nmsgx_build_info{")
+	w.viaPG.set(false)
+	eventually(t, 60*time.Second, func() error {
+		if !strings.Contains(read(), "\nmsgx_backlog_unfinished 0\n") {
+			return &notYet{"not back"}
+		}
+		return nil
+	})
+}
+
 // A PostgreSQL that hangs, connections open and silent: every door answers, a stop ends with 0 in time, and the next pod
 // goes on.
 func TestHangingPostgres(t *testing.T) {

@@ -3,7 +3,6 @@ package ops
 import (
 	"context"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -57,7 +56,7 @@ func (a *API) Message(c *gin.Context) error {
 		}
 		view = messageView{
 			messageItem: messageItem{OpsMessage: m, Mark: m.Mark(), Archived: archived},
-			TraceID:     traceID(position(m)), AttemptLog: attempts(m, story.Failures), Owner: story.Owner,
+			TraceID:     outbox.TraceID(position(m)), AttemptLog: attempts(m, story.Failures), Owner: story.Owner,
 			Changes: story.Changes, ChangeCount: story.ChangeCount, Events: story.Events, EventCount: story.EventCount, Jobs: story.Jobs,
 		}
 		return a.tellText(ctx, tx, &view, story.Text)
@@ -125,13 +124,6 @@ func (a *API) identity(m store.OpsMessage) string {
 		return ""
 	}
 	return a.Replaying.Identity.Key(message.Meta{SNDR: *m.Sndr, TYPE: *m.Type, STYP: *m.Styp, SEQN: *m.Seqn, DTTM: *m.Dttm})
-}
-
-// traceID is that of the traceparent in the headers of the message's records, and of its spans.
-func traceID(p message.Position) string {
-	_, rest, _ := strings.Cut(outbox.Traceparent(p), "-")
-	id, _, _ := strings.Cut(rest, "-")
-	return id
 }
 
 func (a *API) tellText(ctx context.Context, q db.Querier, view *messageView, kept *store.KeptText) (err error) {

@@ -106,6 +106,35 @@ func TestAnswerRefused(t *testing.T) {
 	require.Equal(t, []string{"RQFD-NONE DONE by 2 inferred"}, r.requests())
 }
 
+// An answer that is put back after its request is over changes nothing, neither flights nor lists, though it was never applied
+// and though another request of its kind is open by then (contract §8.28).
+func TestAnswerPutBack(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	r.asks("RQFD-NONE", "WAITING", 7, 20)
+	r.asks("RQRD-ABDG", "WAITING", 8, 20)
+	r.put(answer(21, 15), bridgeList(22, "RESP", "B1 1"))
+	r.exec("ALTER TABLE msg_event ADD CONSTRAINT refuse CHECK (flid <> 15)")
+	r.exec("ALTER TABLE ref_master ADD CONSTRAINT refuse CHECK (rkey <> 'B1')")
+	r.finish()
+	r.requireStates("1 DEAD EXHAUSTED/INFRA 5x", "2 DEAD EXHAUSTED/INFRA 5x")
+	require.Equal(t, []string{"RQFD-NONE WAITING", "RQRD-ABDG WAITING"}, r.requests(), "they stay open until they expire")
+	r.exec("ALTER TABLE msg_event DROP CONSTRAINT refuse")
+	r.exec("ALTER TABLE ref_master DROP CONSTRAINT refuse")
+
+	r.exec("UPDATE req_track SET state = 'EXPIRED'")
+	r.asks("RQFD-NONE", "WAITING", 9, 30)
+	again := "UPDATE proc_state SET state = 'PENDING', attempts = 0, error_class = NULL, root_error_class = NULL, finished_at = NULL, next_attempt_at = NULL, processing_started_at = NULL, backfill_next_at = NULL"
+	r.exec(again)
+	r.finish()
+	r.requireStates("1 SKIPPED unmatched-resp 1x", "2 SKIPPED unmatched-resp 1x")
+	require.Empty(t, r.effects())
+	require.Empty(t, r.bridges())
+	require.Equal(t, []string{"RQFD-NONE EXPIRED", "RQRD-ABDG EXPIRED", "RQFD-NONE WAITING"}, r.requests())
+	require.Contains(t, r.one("SELECT last_error FROM proc_state WHERE msg_id = 1"), "made before the open request was sent")
+	require.Contains(t, r.one("SELECT last_error FROM proc_state WHERE msg_id = 2"), "no request of its kind is open")
+}
+
 // DONE commits with the data it brought, or neither does (design §9).
 func TestDoneWithItsData(t *testing.T) {
 	t.Parallel()

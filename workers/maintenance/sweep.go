@@ -30,7 +30,7 @@ type Waker interface {
 type SweepConfig struct {
 	Enabled bool // off: nothing leaves, whoever asks (design §10)
 	Policy  sweep.Policy
-	Batch   int // flights looked at together; 0 means 200
+	Batch   int // flights looked at and moved together; 0 means 50
 }
 
 // Sweep moves flights that are over out of the live set into the history. A batch is one transaction under PIPELINE_LOCK:
@@ -46,7 +46,8 @@ type Sweep struct {
 	from store.SweepPlace // where this pass has come
 }
 
-const sweepBatch = 200
+// sweepBatch keeps the head waiting for some 50 ms (measured: 1.3 ms a flight with 40 changes, on a busy machine of two cores).
+const sweepBatch = 50
 
 // headWait is how long the sweep lets messages go first.
 const headWait = time.Second

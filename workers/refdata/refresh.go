@@ -82,7 +82,7 @@ func (r *Refresher) refresh(ctx context.Context, e refdata.Endpoint) (done store
 	}
 	now := r.Now()
 	if answer.Unchanged {
-		return done, db.InTx(ctx, r.Pool, func(tx pgx.Tx) error { return r.Store.ConfirmReference(ctx, tx, e.RType, now) })
+		return done, db.InTx(ctx, r.Pool, func(tx pgx.Tx) error { return r.Store.ConfirmReference(ctx, tx, e.RType, stored, now) })
 	}
 	batch, err := e.Read(answer.Body)
 	if err != nil {

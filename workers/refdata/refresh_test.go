@@ -273,6 +273,15 @@ func TestRefresh_conditional(t *testing.T) {
 			require.Equal(t, "1", r.one("SELECT count(*)::text FROM ref_batch"), "nothing was written")
 			require.Equal(t, version, r.asked[1].Header.Get(condition))
 
+			r.clock = r.clock.Add(time.Hour)
+			require.NoError(t, r.refresh(func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = r.pool.Exec(t.Context(), "UPDATE ref_set SET source = 'AODB', validator = NULL") // a message comes in between
+				w.WriteHeader(http.StatusNotModified)
+			}))
+			require.InDelta(t, 3600, r.age(), 0, "what a message has said is not confirmed by the neighbour")
+			require.NoError(t, r.refresh(answer))
+			r.asked = r.asked[:2]
+
 			e, err := jobsrefdata.ParseEndpoint("AIRL", "/carriers code")
 			require.NoError(t, err)
 			r.work.Endpoints["AIRL"] = e

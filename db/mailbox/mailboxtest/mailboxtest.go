@@ -306,6 +306,8 @@ func requests(d *Desk) {
 	require.NoError(t, err)
 	require.Greater(t, other, id)
 
+	d.requireRequestRow(id, text, "ROUTE-1", at)
+
 	again, inserted, err := d.SendRequest(t.Context(), text, "ROUTE-1")
 	require.NoError(t, err)
 	require.Equal(t, id, again, "sent before, so it is not sent again")
@@ -330,6 +332,22 @@ func requests(d *Desk) {
 	require.NoError(t, err)
 	require.Len(t, taken, 1)
 	require.Equal(t, "2026-11-29T16:30:00Z", taken[id].UTC().Format(time.RFC3339))
+}
+
+// requireRequestRow holds a row of COUTMSGS against the dictionary, column by column (dictionary 1).
+func (d *Desk) requireRequestRow(id int64, text, routing string, at time.Time) {
+	t := d.tb
+	want := map[string]string{
+		"COUTMSGS_CLOB_MSG": text, "COUTMSGS_DATE_INSERTED": at.In(Shanghai(t)).Format(time.DateTime), "COUTMSGS_DATE_SENT": "",
+		"ROUTINGID": routing, "COUTMSGS_TRUEFALS_GROUP": "0", "COUTMSGS_NO_MESSAGES": "", "COUTMSGS_GROUP_ORDER": "",
+		"COUTMSGS_GROUP_ID": "", "COUTMSGS_FINAL_GROUP_IND": "0", "COUTMSGS_ACK_REQD": "0", "COUTMSGS_ACK_RESEND_TIMES": "0",
+		"COUTMSGS_ACK_DATE_RECV": "", "COUTMSGS_ENCRYPT": "0", "COUTMSGS_ERROR": "0",
+	}
+	for column, value := range want {
+		var got sql.NullString
+		require.NoError(t, d.owner.QueryRowContext(t.Context(), "SELECT CAST("+column+" AS CHAR) FROM coutmsgs WHERE COUTMSGS_ID = ?", id).Scan(&got))
+		require.Equal(t, sql.NullString{String: value, Valid: value != ""}, got, column)
+	}
 }
 
 func ids(rows []inbox.Row) []int64 {
