@@ -18,9 +18,15 @@ SELECT msg_id, generation, state, error_class, root_error_class, last_error, ski
 FROM proc_state_hst
 WHERE msg_id = $1
   AND generation = ANY (ARRAY(SELECT generate_series(0, coalesce((SELECT max(c.generation) FROM inbox_cursor c), 0))))
+  AND ($2::integer IS NULL OR generation = $2)
 ORDER BY generation DESC
 LIMIT 1
 `
+
+type OpsArchivedMessageParams struct {
+	MsgID      int64
+	Generation *int32
+}
 
 type OpsArchivedMessageRow struct {
 	MsgID                   int64
@@ -55,8 +61,8 @@ type OpsArchivedMessageRow struct {
 }
 
 // The newest archived message of that id; one look into the primary key for each generation of ids there has been.
-func (q *Queries) OpsArchivedMessage(ctx context.Context, db DBTX, msgID int64) (OpsArchivedMessageRow, error) {
-	row := db.QueryRow(ctx, opsArchivedMessage, msgID)
+func (q *Queries) OpsArchivedMessage(ctx context.Context, db DBTX, arg OpsArchivedMessageParams) (OpsArchivedMessageRow, error) {
+	row := db.QueryRow(ctx, opsArchivedMessage, arg.MsgID, arg.Generation)
 	var i OpsArchivedMessageRow
 	err := row.Scan(
 		&i.MsgID,
@@ -522,21 +528,23 @@ func (q *Queries) OpsLiveFlights(ctx context.Context, db DBTX) (int64, error) {
 }
 
 const opsMarks = `-- name: OpsMarks :one
-SELECT count(*) AS owed, coalesce(date_part('epoch', $1::timestamptz - min(finished_at)), 0)::float8 AS oldest_seconds
+SELECT count(*) AS owed, (SELECT count(*) FROM proc_state a WHERE a.backfill_abandoned_at IS NOT NULL)::bigint AS abandoned,
+       coalesce(date_part('epoch', $1::timestamptz - min(finished_at)), 0)::float8 AS oldest_seconds
 FROM proc_state
 WHERE backfill_next_at IS NOT NULL AND backfill_abandoned_at IS NULL
 `
 
 type OpsMarksRow struct {
 	Owed          int64
+	Abandoned     int64
 	OldestSeconds float64
 }
 
-// Served by proc_state_backfill_due_idx.
+// Served by proc_state_backfill_due_idx and proc_state_backfill_abandoned_idx.
 func (q *Queries) OpsMarks(ctx context.Context, db DBTX, now time.Time) (OpsMarksRow, error) {
 	row := db.QueryRow(ctx, opsMarks, now)
 	var i OpsMarksRow
-	err := row.Scan(&i.Owed, &i.OldestSeconds)
+	err := row.Scan(&i.Owed, &i.Abandoned, &i.OldestSeconds)
 	return i, err
 }
 
@@ -545,8 +553,13 @@ SELECT msg_id, generation, state, error_class, root_error_class, last_error, ski
        processing_started_at, received_at, created_at, updated_at, finished_at, sndr, type, styp, seqn, dttm, late,
        backfill_next_at, backfill_at, backfill_attempts, backfill_error, backfill_abandoned_at, backfill_abandoned_reason, replay_count
 FROM proc_state
-WHERE msg_id = $1
+WHERE msg_id = $1 AND ($2::integer IS NULL OR generation = $2)
 `
+
+type OpsMessageParams struct {
+	MsgID      int64
+	Generation *int32
+}
 
 type OpsMessageRow struct {
 	MsgID                   int64
@@ -581,8 +594,8 @@ type OpsMessageRow struct {
 }
 
 // Served by the primary key.
-func (q *Queries) OpsMessage(ctx context.Context, db DBTX, msgID int64) (OpsMessageRow, error) {
-	row := db.QueryRow(ctx, opsMessage, msgID)
+func (q *Queries) OpsMessage(ctx context.Context, db DBTX, arg OpsMessageParams) (OpsMessageRow, error) {
+	row := db.QueryRow(ctx, opsMessage, arg.MsgID, arg.Generation)
 	var i OpsMessageRow
 	err := row.Scan(
 		&i.MsgID,
@@ -820,6 +833,7 @@ func (q *Queries) OpsMessages(ctx context.Context, db DBTX, arg OpsMessagesParam
 
 const opsUnfinished = `-- name: OpsUnfinished :one
 SELECT count(*) AS unfinished, count(*) FILTER (WHERE state = 'FAILED') AS failed,
+       (SELECT count(*) FROM proc_state d WHERE d.state = 'DEAD')::bigint AS dead,
        coalesce(min(msg_id), 0)::bigint AS head_id,
        coalesce(date_part('epoch', $1::timestamptz - min(coalesce(received_at, created_at))), 0)::float8 AS oldest_seconds
 FROM proc_state
@@ -829,17 +843,19 @@ WHERE state IN ('PENDING', 'FAILED')
 type OpsUnfinishedRow struct {
 	Unfinished    int64
 	Failed        int64
+	Dead          int64
 	HeadID        int64
 	OldestSeconds float64
 }
 
-// Served by proc_state_unfinished_idx.
+// Served by proc_state_unfinished_idx and, for the dead ones that are not archived yet, proc_state_dead_idx.
 func (q *Queries) OpsUnfinished(ctx context.Context, db DBTX, now time.Time) (OpsUnfinishedRow, error) {
 	row := db.QueryRow(ctx, opsUnfinished, now)
 	var i OpsUnfinishedRow
 	err := row.Scan(
 		&i.Unfinished,
 		&i.Failed,
+		&i.Dead,
 		&i.HeadID,
 		&i.OldestSeconds,
 	)

@@ -81,7 +81,7 @@ SELECT msg_id, generation, state, error_class, root_error_class, last_error, ski
        processing_started_at, received_at, created_at, updated_at, finished_at, sndr, type, styp, seqn, dttm, late,
        backfill_next_at, backfill_at, backfill_attempts, backfill_error, backfill_abandoned_at, backfill_abandoned_reason, replay_count
 FROM proc_state
-WHERE msg_id = @msg_id;
+WHERE msg_id = @msg_id AND (sqlc.narg('generation')::integer IS NULL OR generation = sqlc.narg('generation'));
 
 -- name: OpsArchivedMessage :one
 -- The newest archived message of that id; one look into the primary key for each generation of ids there has been.
@@ -91,6 +91,7 @@ SELECT msg_id, generation, state, error_class, root_error_class, last_error, ski
 FROM proc_state_hst
 WHERE msg_id = @msg_id
   AND generation = ANY (ARRAY(SELECT generate_series(0, coalesce((SELECT max(c.generation) FROM inbox_cursor c), 0))))
+  AND (sqlc.narg('generation')::integer IS NULL OR generation = sqlc.narg('generation'))
 ORDER BY generation DESC
 LIMIT 1;
 
@@ -181,8 +182,9 @@ ORDER BY c.lane;
 SELECT lane, role, epoch, holder, heartbeat_at FROM pipeline_lease ORDER BY lane, role;
 
 -- name: OpsUnfinished :one
--- Served by proc_state_unfinished_idx.
+-- Served by proc_state_unfinished_idx and, for the dead ones that are not archived yet, proc_state_dead_idx.
 SELECT count(*) AS unfinished, count(*) FILTER (WHERE state = 'FAILED') AS failed,
+       (SELECT count(*) FROM proc_state d WHERE d.state = 'DEAD')::bigint AS dead,
        coalesce(min(msg_id), 0)::bigint AS head_id,
        coalesce(date_part('epoch', sqlc.arg('now')::timestamptz - min(coalesce(received_at, created_at))), 0)::float8 AS oldest_seconds
 FROM proc_state
@@ -201,8 +203,9 @@ GROUP BY target
 ORDER BY target;
 
 -- name: OpsMarks :one
--- Served by proc_state_backfill_due_idx.
-SELECT count(*) AS owed, coalesce(date_part('epoch', sqlc.arg('now')::timestamptz - min(finished_at)), 0)::float8 AS oldest_seconds
+-- Served by proc_state_backfill_due_idx and proc_state_backfill_abandoned_idx.
+SELECT count(*) AS owed, (SELECT count(*) FROM proc_state a WHERE a.backfill_abandoned_at IS NOT NULL)::bigint AS abandoned,
+       coalesce(date_part('epoch', sqlc.arg('now')::timestamptz - min(finished_at)), 0)::float8 AS oldest_seconds
 FROM proc_state
 WHERE backfill_next_at IS NOT NULL AND backfill_abandoned_at IS NULL;
 

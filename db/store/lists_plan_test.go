@@ -110,7 +110,7 @@ func TestListsTouchFewRows(t *testing.T) {
 	} {
 		counted(t, tx, "audit "+name, func(q *counter) error { _, err := s.AuditRows(t.Context(), q, f); return err })
 	}
-	m, _, _, err := s.OpsMessage(t.Context(), tx, 250_000)
+	m, _, _, err := s.OpsMessage(t.Context(), tx, 250_000, nil)
 	require.NoError(t, err)
 	counted(t, tx, "a story", func(q *counter) error { _, err := s.Story(t.Context(), q, m, "AODB|FLOP|S1|7"); return err })
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"msgexchange/db"
+	"msgexchange/db/pgq"
 )
 
 // OpsMessage is a row of proc_state as operators see it: the columns in lowerCamel (contract §8.12).
@@ -68,16 +69,17 @@ func (m OpsMessage) Mark() MarkState {
 	return MarkNotDue
 }
 
-// OpsMessage gives one message, from the archive when it is there; ok is false when nobody knows it.
-func (s *Store) OpsMessage(ctx context.Context, q db.Querier, id int64) (m OpsMessage, archived, ok bool, err error) {
-	row, err := s.q.OpsMessage(ctx, q, id)
+// OpsMessage gives one message, from the archive when it is there; ok is false when nobody knows it. Without a generation it is
+// the newest that had the id.
+func (s *Store) OpsMessage(ctx context.Context, q db.Querier, id int64, generation *int32) (m OpsMessage, archived, ok bool, err error) {
+	row, err := s.q.OpsMessage(ctx, q, pgq.OpsMessageParams{MsgID: id, Generation: generation})
 	if err == nil {
 		return OpsMessage(row), false, true, nil
 	}
 	if !errors.Is(err, pgx.ErrNoRows) {
 		return m, false, false, fmt.Errorf("read message %d: %w", id, db.Classify(err))
 	}
-	old, err := s.q.OpsArchivedMessage(ctx, q, id)
+	old, err := s.q.OpsArchivedMessage(ctx, q, pgq.OpsArchivedMessageParams{MsgID: id, Generation: generation})
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return m, false, false, nil

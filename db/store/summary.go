@@ -45,6 +45,7 @@ type OpsLease struct {
 type OpsBacklog struct {
 	Unfinished    int64   `json:"unfinished"`
 	Failed        int64   `json:"failed"`
+	Dead          int64   `json:"dead"`   // that are not archived yet
 	HeadID        int64   `json:"headId"` // 0 when nothing is unfinished
 	OldestSeconds float64 `json:"oldestSeconds"`
 }
@@ -60,6 +61,7 @@ type OpsOutbox struct {
 // OpsMarksBehind is what is owed to the mailbox.
 type OpsMarksBehind struct {
 	Owed          int64   `json:"owed"`
+	Abandoned     int64   `json:"abandoned"` // whose messages are not archived yet
 	OldestSeconds float64 `json:"oldestSeconds"`
 }
 

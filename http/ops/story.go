@@ -94,13 +94,13 @@ func (a *API) MessageChanges(c *gin.Context) error {
 
 // aboutMessage finds the message of the path and has read look at it at one moment.
 func (a *API) aboutMessage(c *gin.Context, read func(ctx context.Context, tx pgx.Tx, m store.OpsMessage, archived bool) error) error {
-	id, err := param.PathID(c.Param("id"))
+	id, generation, err := param.PathPosition(c.Param("id"))
 	if err != nil {
 		return err
 	}
 	ctx := c.Request.Context()
 	return db.InSnapshot(ctx, a.Pool, func(tx pgx.Tx) error {
-		m, archived, ok, err := a.Store.OpsMessage(ctx, tx, id)
+		m, archived, ok, err := a.Store.OpsMessage(ctx, tx, id, generation)
 		if err != nil {
 			return err
 		}

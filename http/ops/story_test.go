@@ -118,3 +118,23 @@ func TestMessage_archived(t *testing.T) {
 	require.Equal(t, "SKIPPED", first(t, got, "attemptLog")["result"])
 	require.Empty(t, got["jobs"])
 }
+
+// Ids that were given out again: the id alone is the newest message that has it, with its generation each of them.
+func TestMessage_ofAnEarlierGeneration(t *testing.T) {
+	t.Parallel()
+	api, pool := setup(t)
+	_, err := pool.Exec(t.Context(), `
+		UPDATE inbox_cursor SET generation = 2;
+		UPDATE proc_state SET generation = 2;
+		INSERT INTO proc_state_hst (msg_id, generation, state, created_at, updated_at, archived_at) VALUES (100, 0, 'DEAD', now(), now(), now()), (9, 1, 'DEAD', now(), now(), now())`)
+	require.NoError(t, err)
+	for path, want := range map[string]int{"100": 2, "2:100": 2, "0:100": 0, "9": 1, "1:9": 1, "0:9": 0} {
+		got, err := get(t, api.Message, "/ops/messages/"+path, gin.Param{Key: "id", Value: path})
+		require.NoError(t, err, path)
+		require.EqualValues(t, want, got["generation"], path)
+	}
+	for path, want := range map[string]problem.Code{"1:100": problem.NotFound, "x:1": problem.BadRequest, "-1:1": problem.BadRequest, "1:": problem.BadRequest, "1:2:3": problem.BadRequest} {
+		_, err := get(t, api.Message, "/ops/messages/"+path, gin.Param{Key: "id", Value: path})
+		require.Equal(t, want, problem.Of(err).Code, path)
+	}
+}

@@ -208,6 +208,23 @@ func (q *Query) Flag(name string) bool {
 // Code is a name of the wire, in any case: it comes back in upper case.
 func (q *Query) Code(name string) string { return strings.ToUpper(q.Text(name)) }
 
+// PathPosition reads a message that stands in the path: its id, or "generation:id" of ids that have started again, as flights and
+// records write it. Without a generation, nil.
+func PathPosition(s string) (id int64, generation *int32, err error) {
+	gen, rest, both := strings.Cut(s, ":")
+	if !both {
+		id, err = PathID(s)
+		return id, nil, err
+	}
+	n, err := strconv.ParseInt(gen, 10, 32)
+	if err != nil || n < 0 {
+		return 0, nil, problem.New(problem.BadRequest, "want an id, or generation:id")
+	}
+	number := int32(n)
+	id, err = PathID(rest)
+	return id, &number, err
+}
+
 // PathID reads an id that stands in the path.
 func PathID(s string) (int64, error) {
 	id, err := strconv.ParseInt(s, 10, 64)

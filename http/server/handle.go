@@ -7,7 +7,9 @@ import (
 	"net/http"
 	"net/url"
 	"runtime/debug"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/gin-gonic/gin"
 
@@ -78,6 +80,9 @@ func (s *Server) admit(req *http.Request, r route, caller access.Caller) error {
 	}
 	if refused := caller.May(r.need); refused != nil {
 		return refused
+	}
+	if strings.ContainsRune(req.URL.Path, 0) || !utf8.ValidString(req.URL.Path) { // PostgreSQL takes neither
+		return problem.New(problem.BadRequest, "the path is no text")
 	}
 	if req.ContentLength > int64(s.cfg.MaxBody) {
 		return &http.MaxBytesError{Limit: int64(s.cfg.MaxBody)}

@@ -317,6 +317,10 @@ func TestHeaders(t *testing.T) {
 func TestUnknown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	for _, path := range []string{"/refdata/SL%00ST", "/refdata/%ff", "/ops/maintenance/%00", "/nowhere/%00"} {
+		require.Equal(t, http.StatusBadRequest, w.ask(http.MethodGet, path, trusted).Code, path)
+		require.Equal(t, http.StatusUnauthorized, w.ask(http.MethodGet, path, stranger).Code, path)
+	}
 	require.Equal(t, http.StatusMethodNotAllowed, w.ask(http.MethodDelete, "/flights", trusted).Code)
 	got := w.ask(http.MethodGet, "/flights/", trusted)
 	require.Equal(t, http.StatusNotFound, got.Code)
