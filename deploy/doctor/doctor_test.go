@@ -231,6 +231,18 @@ func (w *world) user(t *testing.T, rights string) string {
 	return c.FormatDSN()
 }
 
+// While PostgreSQL is away too, the mailbox is not passed over: who mends the one is to know of the other.
+func TestMailboxIsAskedWithoutPostgres(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.Pool, w.PoolErr = nil, errors.New("no way there")
+	require.Equal(t, doctor.Skipped, w.finding(t, "mailbox").Verdict)
+	require.Contains(t, w.finding(t, "mailbox").Found, "answers")
+	w.use(t, "u:p@tcp(127.0.0.1:1)/none")
+	require.Equal(t, doctor.Fail, w.finding(t, "mailbox").Verdict)
+	require.Contains(t, w.finding(t, "mailbox").Found, "refused")
+}
+
 // What cannot be asked is skipped, and a start asks only what it must.
 func TestSectionsEndWhereTheyCannotGoOn(t *testing.T) {
 	t.Parallel()

@@ -35,11 +35,7 @@ type Subject struct {
 
 // Sections are all questions: PostgreSQL and the lane, the mailbox, Kafka, HTTP.
 func (s Subject) Sections() []Section {
-	all := []Section{s.postgres()}
-	if s.Pool != nil { // without our database nobody knows whose mailbox it is
-		all = append(all, s.mailbox())
-	}
-	return append(all, s.topic(s.Config.Kafka.MsgTopic()), s.topic(s.Config.Kafka.SchdTopic()), s.http())
+	return []Section{s.postgres(), s.mailbox(), s.topic(s.Config.Kafka.MsgTopic()), s.topic(s.Config.Kafka.SchdTopic()), s.http()}
 }
 
 func (s Subject) topic(name string) Section {
