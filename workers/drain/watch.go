@@ -66,12 +66,25 @@ func (w *Watcher) Look(ctx context.Context) error {
 		return err
 	}
 	var errs []error
+	if missing := len(jobs.AllRoles()) - len(rows); missing > 0 {
+		errs = append(errs, w.restore(ctx, missing))
+	}
 	for _, s := range rows {
 		if w.silent(s) {
 			errs = append(errs, w.takeOver(ctx, s))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// restore makes rows anew that somebody deleted: without its row a role can neither be worked nor woken. Whoever worked under
+// the old row is refused, because the new one names no holder.
+func (w *Watcher) restore(ctx context.Context, missing int) error {
+	if err := lease.Ensure(ctx, w.Pool, w.Lane, jobs.AllRoles()); err != nil {
+		return err
+	}
+	w.Log.WarnContext(ctx, "leases were missing", "lane", w.Lane, "missing", missing)
+	return nil
 }
 
 // silent says that the role's row has not moved for too long.
