@@ -88,15 +88,22 @@ func (c cpu) plus(more cpu) {
 	}
 }
 
-// per says how much of it fell to each of n.
+// per says how much of it fell to each of n, in µs or, when that is much, in ms.
 func (c cpu) per(n int) string {
 	var sum time.Duration
+	for _, took := range c {
+		sum += took / time.Duration(n)
+	}
+	unit, name := time.Microsecond, "µs"
+	const much = 10 * time.Millisecond
+	if sum >= much {
+		unit, name = time.Millisecond, "ms"
+	}
 	var parts []string
-	for _, name := range slices.Sorted(maps.Keys(c)) {
-		each := c[name] / time.Duration(max(1, n))
-		if sum += each; each >= time.Microsecond {
-			parts = append(parts, fmt.Sprintf("%s %d", name, each.Microseconds()))
+	for _, process := range slices.Sorted(maps.Keys(c)) {
+		if each := c[process] / time.Duration(n); each >= unit {
+			parts = append(parts, fmt.Sprintf("%s %d", process, each/unit))
 		}
 	}
-	return fmt.Sprintf("%d µs (%s)", sum.Microseconds(), strings.Join(parts, ", "))
+	return fmt.Sprintf("%d %s (%s)", sum/unit, name, strings.Join(parts, ", "))
 }

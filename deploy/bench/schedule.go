@@ -13,6 +13,7 @@ import (
 func schedule(ctx context.Context, b *bench) error {
 	var stored, sent []time.Duration
 	var peak float64
+	used := cpu{}
 	err := b.with(ctx, func(pod *rig.Pod) error {
 		for round := range min(b.rounds, 5) {
 			m, err := b.day(uint64(round+1), b.flights)
@@ -20,6 +21,10 @@ func schedule(ctx context.Context, b *bench) error {
 				return err
 			}
 			before := b.records("msg")
+			idle, err := spent()
+			if err != nil {
+				return err
+			}
 			at, err := b.put(ctx, m.Text)
 			if err != nil {
 				return err
@@ -33,6 +38,11 @@ func schedule(ctx context.Context, b *bench) error {
 				return err
 			}
 			stored = append(stored, time.Since(at))
+			busy, err := spent()
+			if err != nil {
+				return err
+			}
+			used.plus(busy.minus(idle))
 			var told int
 			if err := b.world.Pool.QueryRow(ctx, "SELECT count(*) FROM msg_event WHERE target = 'KAFKA:msg'").Scan(&told); err != nil {
 				return err
@@ -54,6 +64,7 @@ func schedule(ctx context.Context, b *bench) error {
 	}
 	const goal, goalMB = 2 * time.Second, 300
 	b.table.goal(fmt.Sprintf("one DNLD of %d flights, mailbox commit to stored", b.flights), median(stored) <= goal, "≤ 2 s", "%.2f s", median(stored).Seconds())
+	b.table.limit("processor time until then, all processes", "%s", used.per(len(stored)))
 	b.table.limit("the same, to the last record in Kafka", "%.2f s", median(sent).Seconds())
 	b.table.goal("the most memory of the process meanwhile", peak <= goalMB, "≤ 300 MB", "%.0f MB", peak)
 	return nil

@@ -23,7 +23,7 @@ func TestSoak(t *testing.T) {
 		t.Skip(err)
 	}
 	require.NoError(t, err)
-	o := options{Duration: 12 * time.Second, Settle: 3 * time.Minute, Seed: 3, Rate: 40, Flights: 60, Pods: 3}
+	o := options{Duration: 20 * time.Second, Settle: 3 * time.Minute, Seed: 3, Rate: 40, Flights: 60, Pods: 3}
 	found, err := run(t.Context(), w, o, t.Logf)
 	require.NoError(t, err)
 	require.Empty(t, found.problems, "%s", found.logs)

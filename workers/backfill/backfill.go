@@ -45,8 +45,8 @@ const (
 	// stays claimed.
 	markTimeout = 10 * time.Second
 	claim       = 2 * markTimeout
-	// gather is the least time between batches that are not full, so that marks come together: a mark is in no hurry, and
-	// what it costs the databases the head needs.
+	// gather is the least time between a batch that was not full and the next look, so that marks come together: a mark is in
+	// no hurry, and what it costs the databases the head needs.
 	gather = 200 * time.Millisecond
 	// longestSleep bounds a pause, so that a debt made due by an operator is seen.
 	longestSleep = 15 * time.Second
@@ -64,7 +64,8 @@ type Backfill struct {
 	now     func() time.Time
 	gather  time.Duration
 
-	notBefore time.Time // of the next batch
+	notBefore time.Time // of the next look
+	dry       bool      // the last one found nothing
 }
 
 // Deps of the backfill worker.
@@ -89,17 +90,21 @@ func (b *Backfill) Pending(ctx context.Context, q db.Querier) (bool, error) {
 // Step pays one batch.
 func (b *Backfill) Step(ctx context.Context, f *lease.Fence) (drain.Next, error) {
 	if early := b.notBefore.Sub(b.now()); early > 0 {
+		if b.dry {
+			return drain.Next{}, nil // the drain may close, which looks once more
+		}
 		return drain.Next{Wait: early}, nil
 	}
 	debts, err := b.claim(ctx, f)
 	if err != nil {
 		return drain.Next{}, err
 	}
-	if len(debts) == 0 {
-		return b.sleep(ctx)
-	}
+	b.dry = len(debts) == 0
 	if len(debts) < b.config.Batch {
 		b.notBefore = b.now().Add(b.gather)
+	}
+	if b.dry {
+		return b.sleep(ctx)
 	}
 	answers, err := b.mark(ctx, debts)
 	if n := len(answers); n < len(debts) {

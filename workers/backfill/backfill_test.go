@@ -313,6 +313,17 @@ func TestGathers(t *testing.T) {
 	require.True(t, r.step().Again)
 	require.True(t, r.step().Again)
 	require.Equal(t, "paid", r.debt(5))
+	require.True(t, r.step().Again)
+	r.clock = r.clock.Add(gather)
+	require.Equal(t, drain.Next{}, r.step())
+	r.owe(7, "SUCCEEDED")
+	require.Equal(t, drain.Next{}, r.step(), "nothing is asked again so soon")
+	pending, err := r.work.Pending(t.Context(), r.pool)
+	require.NoError(t, err)
+	require.True(t, pending, "but the drain does not close over it")
+	r.clock = r.clock.Add(gather)
+	require.True(t, r.step().Again)
+	require.Equal(t, "paid", r.debt(7))
 }
 
 func TestFenced(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 // Msg is the role msg: every event, oldest first. An event in backoff stops the target: nothing behind it is sent.
 type Msg struct {
 	courier
+	full   bool        // the last batch was as large as it may be
 	marked int64       // the newest event of the batches before: nothing up to it should come again
 	floor  store.Floor // not for schd: a state that came back must be seen before a newer one of its flight goes out
 }
@@ -29,13 +30,16 @@ func (m *Msg) Step(ctx context.Context, f *lease.Fence) (drain.Next, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	after := m.floor.After(m.Now())
-	waiting, err := m.Store.EventsWait(ctx, m.Pool, m.target, after)
-	if err != nil || !waiting {
-		return drain.Next{}, err
+	if !m.full { // else there are more, and the fence may as well be taken at once
+		if waiting, err := m.Store.EventsWait(ctx, m.Pool, m.target, after); err != nil || !waiting {
+			return drain.Next{}, err
+		}
 	}
+	size := m.size()
 	events, err := m.fetch(ctx, f, func(tx pgx.Tx) ([]store.Queued, error) {
-		return m.Store.PendingEvents(ctx, tx, m.target, after, m.size())
+		return m.Store.PendingEvents(ctx, tx, m.target, after, size)
 	})
+	m.full = len(events) == size
 	if err != nil || len(events) == 0 {
 		return drain.Next{}, err
 	}
