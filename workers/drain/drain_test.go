@@ -1,11 +1,13 @@
 package drain_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -265,6 +267,32 @@ func TestDeletedLeasesComeBack(t *testing.T) {
 	require.NoError(t, r.drain(hasty()).Run(t.Context(), j))
 	require.True(t, done.Load())
 	require.Zero(t, r.undone(t))
+}
+
+// A paused queue is told once and not taken over again and again: nobody would work the wake-up. Once it is resumed work goes on.
+func TestPausedQueueIsNotTakenOver(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	require.NoError(t, r.enqueue(t.Context()))
+	var out bytes.Buffer
+	now, paused := time.Now(), true
+	w := r.watcher(func() time.Time { return now })
+	w.Log = slog.New(slog.NewTextHandler(&out, nil))
+	w.Paused = func(_ context.Context, _ pgx.Tx, role jobs.Role) (bool, error) {
+		return paused && role == jobs.RoleBackfill, nil
+	}
+	look := func() {
+		now = now.Add(drain.Defaults().Takeover)
+		require.NoError(t, w.Look(t.Context()))
+	}
+	for range 3 {
+		look()
+	}
+	require.Equal(t, int64(1), r.status(t).Epoch)
+	require.Equal(t, 1, strings.Count(out.String(), `msg="queue paused" role=backfill`), out.String())
+	paused = false
+	look()
+	require.Equal(t, int64(2), r.status(t).Epoch)
 }
 
 // A stopping pod hands over: a job of the same epoch waits for another pod, and the drain is closed.
