@@ -660,14 +660,15 @@ FROM (
       AND coalesce(NOT $12::boolean, true)
       AND (NOT $13::boolean OR p.late)
       AND (NOT $14::boolean OR p.backfill_next_at IS NOT NULL AND p.backfill_abandoned_at IS NULL)
-      AND (NOT $15::boolean OR p.backfill_abandoned_at IS NOT NULL)
-      AND ($16::bigint IS NULL
-           OR p.msg_id = ANY (ARRAY(SELECT c.msg_id FROM flight_change c WHERE c.flid = $16))
-          AND p.generation = ANY (ARRAY(SELECT c.generation FROM flight_change c WHERE c.flid = $16))
+      AND (NOT $15::boolean OR p.backfill_next_at IS NOT NULL AND p.backfill_abandoned_at IS NULL AND p.backfill_error IS NOT NULL)
+      AND (NOT $16::boolean OR p.backfill_abandoned_at IS NOT NULL)
+      AND ($17::bigint IS NULL
+           OR p.msg_id = ANY (ARRAY(SELECT c.msg_id FROM flight_change c WHERE c.flid = $17))
+          AND p.generation = ANY (ARRAY(SELECT c.generation FROM flight_change c WHERE c.flid = $17))
           AND EXISTS (SELECT 1 FROM flight_change c
-                      WHERE c.flid = $16 AND c.msg_id = p.msg_id AND c.generation = p.generation))
+                      WHERE c.flid = $17 AND c.msg_id = p.msg_id AND c.generation = p.generation))
      ORDER BY coalesce(p.received_at, p.created_at) DESC, p.generation DESC, p.msg_id DESC
-     LIMIT $17)
+     LIMIT $18)
     UNION ALL
     (SELECT h.msg_id, h.generation, h.state, h.error_class, h.root_error_class, h.last_error, h.skip_reason, h.identity_key,
             h.identity_reuse, h.attempts, h.next_attempt_at, h.processing_started_at, h.received_at, h.created_at, h.updated_at,
@@ -690,18 +691,18 @@ FROM (
       AND ($11::text IS NULL OR h.identity_reuse = $11)
       AND coalesce($12::boolean, true)
       AND (NOT $13::boolean OR h.late)
-      AND NOT $14::boolean -- such a row is not archived
-      AND (NOT $15::boolean OR h.backfill_abandoned_at IS NOT NULL)
-      AND ($16::bigint IS NULL
-           OR h.msg_id = ANY (ARRAY(SELECT c.msg_id FROM flight_change c WHERE c.flid = $16))
-          AND h.generation = ANY (ARRAY(SELECT c.generation FROM flight_change c WHERE c.flid = $16))
+      AND NOT $14::boolean AND NOT $15::boolean -- such a row is not archived
+      AND (NOT $16::boolean OR h.backfill_abandoned_at IS NOT NULL)
+      AND ($17::bigint IS NULL
+           OR h.msg_id = ANY (ARRAY(SELECT c.msg_id FROM flight_change c WHERE c.flid = $17))
+          AND h.generation = ANY (ARRAY(SELECT c.generation FROM flight_change c WHERE c.flid = $17))
           AND EXISTS (SELECT 1 FROM flight_change c
-                      WHERE c.flid = $16 AND c.msg_id = h.msg_id AND c.generation = h.generation))
+                      WHERE c.flid = $17 AND c.msg_id = h.msg_id AND c.generation = h.generation))
      ORDER BY coalesce(h.received_at, h.created_at) DESC, h.generation DESC, h.msg_id DESC
-     LIMIT $17)
+     LIMIT $18)
 ) m
 ORDER BY m.at DESC, m.generation DESC, m.msg_id DESC
-LIMIT $17
+LIMIT $18
 `
 
 type OpsMessagesParams struct {
@@ -719,6 +720,7 @@ type OpsMessagesParams struct {
 	Archived         *bool
 	Late             bool
 	MarkOwed         bool
+	MarkFailed       bool
 	MarkAbandoned    bool
 	Flid             *int64
 	MaxRows          int32
@@ -778,6 +780,7 @@ func (q *Queries) OpsMessages(ctx context.Context, db DBTX, arg OpsMessagesParam
 		arg.Archived,
 		arg.Late,
 		arg.MarkOwed,
+		arg.MarkFailed,
 		arg.MarkAbandoned,
 		arg.Flid,
 		arg.MaxRows,

@@ -32,6 +32,7 @@ FROM (
       AND coalesce(NOT sqlc.narg('archived')::boolean, true)
       AND (NOT @late::boolean OR p.late)
       AND (NOT @mark_owed::boolean OR p.backfill_next_at IS NOT NULL AND p.backfill_abandoned_at IS NULL)
+      AND (NOT @mark_failed::boolean OR p.backfill_next_at IS NOT NULL AND p.backfill_abandoned_at IS NULL AND p.backfill_error IS NOT NULL)
       AND (NOT @mark_abandoned::boolean OR p.backfill_abandoned_at IS NOT NULL)
       AND (sqlc.narg('flid')::bigint IS NULL
            OR p.msg_id = ANY (ARRAY(SELECT c.msg_id FROM flight_change c WHERE c.flid = sqlc.narg('flid')))
@@ -62,7 +63,7 @@ FROM (
       AND (sqlc.narg('reuse')::text IS NULL OR h.identity_reuse = sqlc.narg('reuse'))
       AND coalesce(sqlc.narg('archived')::boolean, true)
       AND (NOT @late::boolean OR h.late)
-      AND NOT @mark_owed::boolean -- such a row is not archived
+      AND NOT @mark_owed::boolean AND NOT @mark_failed::boolean -- such a row is not archived
       AND (NOT @mark_abandoned::boolean OR h.backfill_abandoned_at IS NOT NULL)
       AND (sqlc.narg('flid')::bigint IS NULL
            OR h.msg_id = ANY (ARRAY(SELECT c.msg_id FROM flight_change c WHERE c.flid = sqlc.narg('flid')))

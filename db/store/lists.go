@@ -39,17 +39,19 @@ func freshPlan(ctx context.Context, tx pgx.Tx) error {
 
 // MessageFilter chooses messages, archived or not. Zero values choose everything.
 type MessageFilter struct {
-	Page                   // by received_at, else created_at
-	State    message.State //
-	Class    fault.Class   // the class or the root class
-	Type     string        // TYPE of the META
-	Subtype  string        // STYP of the META
-	Error    string        // part of the last error, in any case
-	Reuse    message.Reuse // what the message met when its identity was taken
-	Late     bool          // only those that came after their hole had been passed
-	Mark     MarkState     // MarkOwed or MarkAbandoned
-	FLID     int64         // only those that changed this flight
-	Archived *bool         // only those that are, or are not, in the archive
+	Page                  // by received_at, else created_at
+	State   message.State //
+	Class   fault.Class   // the class or the root class
+	Type    string        // TYPE of the META
+	Subtype string        // STYP of the META
+	Error   string        // part of the last error, in any case
+	Reuse   message.Reuse // what the message met when its identity was taken
+	Late    bool          // only those that came after their hole had been passed
+	Mark    MarkState     // MarkOwed or MarkAbandoned
+	// MarkFailed leaves only those whose mark is owed and whose last try failed: they are not just on their way.
+	MarkFailed bool
+	FLID       int64 // only those that changed this flight
+	Archived   *bool // only those that are, or are not, in the archive
 }
 
 // OpsMessages lists messages.
@@ -62,7 +64,7 @@ func (s *Store) OpsMessages(ctx context.Context, tx pgx.Tx, f MessageFilter) ([]
 		FromTime: timeOrNil(f.From), ToTime: timeOrNil(f.To), MaxRows: int32(f.Limit),
 		State: orNil(string(f.State)), Class: orNil(string(f.Class)), Type: orNil(f.Type), Styp: orNil(f.Subtype),
 		Error: orNil(f.Error), Reuse: orNil(string(f.Reuse)), Late: f.Late, Flid: idOrNil(f.FLID), Archived: f.Archived,
-		MarkOwed: f.Mark == MarkOwed, MarkAbandoned: f.Mark == MarkAbandoned,
+		MarkOwed: f.Mark == MarkOwed, MarkFailed: f.MarkFailed, MarkAbandoned: f.Mark == MarkAbandoned,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list messages: %w", db.Classify(err))

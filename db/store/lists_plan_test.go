@@ -86,7 +86,7 @@ func TestListsTouchFewRows(t *testing.T) {
 		"type nobody has": {Page: top, Type: "XXXX"}, "type and state": {Page: top, Type: "FLOP", State: message.Dead},
 		"error": {Page: top, Error: "FIELD 7000"}, "error nobody has": {Page: top, Error: "nothing"}, "error and class": {Page: top, Error: "field", Class: fault.Malformed},
 		"late": {Page: top, Late: true}, "reused": {Page: top, Reuse: message.ReuseContent},
-		"owed": {Page: top, Mark: store.MarkOwed}, "abandoned": {Page: top, Mark: store.MarkAbandoned},
+		"owed": {Page: top, Mark: store.MarkOwed}, "mark failed": {Page: top, MarkFailed: true}, "abandoned": {Page: top, Mark: store.MarkAbandoned},
 		"of a flight": {Page: top, FLID: 7}, "of a flight, far": {Page: far, FLID: 8}, "of no flight": {Page: top, FLID: 4711}, "of a flight, dead": {Page: top, FLID: 10, State: message.Dead},
 	} {
 		counted(t, tx, "messages "+name, func(q *counter) error { _, err := s.OpsMessages(t.Context(), q, f); return err })

@@ -75,17 +75,18 @@ func (m messageItem) Place() store.Place { return m.place }
 func (a *API) Messages(c *gin.Context) error {
 	q := param.Of(c.Request.URL.Query())
 	filter := store.MessageFilter{
-		Page:     which(q),
-		State:    param.Word(q, "state", message.AllStates()),
-		Class:    param.Word(q, "class", fault.AllClasses()),
-		Type:     q.Code("type"),
-		Subtype:  q.Code("styp"),
-		Error:    q.Text("error"),
-		Reuse:    param.Word(q, "identityReuse", message.AllReuses()),
-		Mark:     param.Word(q, "markState", []store.MarkState{store.MarkOwed, store.MarkAbandoned}),
-		Late:     q.Flag("late"),
-		Archived: q.Choice("archived"),
-		FLID:     q.ID("flid"),
+		Page:       which(q),
+		State:      param.Word(q, "state", message.AllStates()),
+		Class:      param.Word(q, "class", fault.AllClasses()),
+		Type:       q.Code("type"),
+		Subtype:    q.Code("styp"),
+		Error:      q.Text("error"),
+		Reuse:      param.Word(q, "identityReuse", message.AllReuses()),
+		Mark:       param.Word(q, "markState", []store.MarkState{store.MarkOwed, store.MarkAbandoned}),
+		Late:       q.Flag("late"),
+		MarkFailed: q.Flag("markFailed"),
+		Archived:   q.Choice("archived"),
+		FLID:       q.ID("flid"),
 	}
 	return list(a, c, q, filter.Limit, func(tx pgx.Tx) ([]messageItem, error) {
 		rows, err := a.Store.OpsMessages(c.Request.Context(), tx, filter)

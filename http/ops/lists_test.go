@@ -16,7 +16,7 @@ import (
 
 func TestMessages(t *testing.T) {
 	t.Parallel()
-	api, _ := setup(t)
+	api, pool := setup(t)
 	for query, want := range map[string][]int{
 		"":                                       {104, 103, 102, 101, 100, 9}, // 9 is archived
 		"state=DEAD":                             {102, 101},
@@ -39,6 +39,7 @@ func TestMessages(t *testing.T) {
 		"late=false":                             {104, 103, 102, 101, 100, 9},
 		"markState=OWED":                         {101},
 		"markState=ABANDONED":                    {102},
+		"markFailed=true":                        {101},
 		"flid=15":                                {100, 9},
 		"flid=16":                                {100},
 		"flid=17":                                {},
@@ -48,6 +49,11 @@ func TestMessages(t *testing.T) {
 		require.NoError(t, err, query)
 		require.Empty(t, cmp.Diff(want, ids(t, got, "msgId")), query)
 	}
+	_, err := pool.Exec(t.Context(), "UPDATE proc_state SET backfill_error = NULL WHERE msg_id = 101")
+	require.NoError(t, err)
+	got, err := get(t, api.Messages, "/ops/messages?markFailed=true")
+	require.NoError(t, err)
+	require.Empty(t, ids(t, got, "msgId"), "its mark is only on its way")
 }
 
 // Each list read a row at a time is the list read at once: no row twice, none left out, working table and archive together.

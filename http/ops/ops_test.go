@@ -32,7 +32,7 @@ INSERT INTO proc_state (msg_id, state, error_class, root_error_class, received_a
  (102, 'DEAD', 'MALFORMED', NULL, NULL, '2026-11-30 00:20Z', '2026-11-30 00:20Z', '2026-11-30 00:20Z', '2026-11-30 00:20Z', NULL, '2026-11-30 00:21Z'),
  (103, 'FAILED', 'INFRA', NULL, '2026-11-30 00:30Z', '2026-11-30 00:30Z', '2026-11-30 00:30Z', NULL, NULL, NULL, NULL),
  (104, 'PENDING', NULL, NULL, '2026-11-30 00:40Z', '2026-11-30 00:40Z', '2026-11-30 00:40Z', NULL, NULL, NULL, NULL);
-UPDATE proc_state SET type = 'FLOP', styp = 'PSDT', late = true, last_error = 'load flights: Connection refused' WHERE msg_id = 101;
+UPDATE proc_state SET type = 'FLOP', styp = 'PSDT', late = true, last_error = 'load flights: Connection refused', backfill_error = 'locked' WHERE msg_id = 101;
 INSERT INTO proc_state_hst (msg_id, generation, state, identity_reuse, sndr, type, styp, seqn, dttm, skip_reason, attempts, failures, created_at, updated_at, finished_at, archived_at) VALUES
  (9, 0, 'SKIPPED', 'content', 'AODB', 'FLOP', 'GTDT', 7, '2026-11-29 00:00Z', 'duplicate-of:8', 1, NULL, '2026-11-29 00:00Z', '2026-11-29 00:00Z', '2026-11-29 00:00Z', '2026-11-30 00:00Z');
 INSERT INTO msg_identity (identity_key, msg_id, dttm, content_hash, bound_at) VALUES ('AODB|FLOP|GTDT|7', 8, '2026-11-28 23:00Z', '\x0a', '2026-11-28 23:00Z');
