@@ -17,11 +17,11 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(dbtest.Run(m)) }
 
-const insertLane = `INSERT INTO inbox_cursor (lane, updated_at) VALUES ($1, '2026-11-30 00:00Z')`
+const insertLane = `INSERT INTO pipeline_lease (lane, role, heartbeat_at) VALUES ($1, 'head', '2026-11-30 00:00Z')`
 
 func lanes(t *testing.T, pool *pgxpool.Pool) []string {
 	t.Helper()
-	rows, err := pool.Query(t.Context(), `SELECT lane FROM inbox_cursor ORDER BY lane`)
+	rows, err := pool.Query(t.Context(), `SELECT lane FROM pipeline_lease ORDER BY lane`)
 	require.NoError(t, err)
 	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	require.NoError(t, err)

@@ -755,6 +755,8 @@ CREATE INDEX flight_schd_maid_idx ON public.flight_schd USING btree (maid) WHERE
 
 CREATE INDEX flight_schd_operation_day_idx ON public.flight_schd USING btree (operation_day, sodt, flid);
 
+CREATE UNIQUE INDEX inbox_cursor_one_lane ON public.inbox_cursor USING btree ((true));
+
 CREATE INDEX msg_event_created_at_idx ON public.msg_event USING btree (created_at, event_id);
 
 CREATE INDEX msg_event_dead_idx ON public.msg_event USING btree (target, event_id) WHERE (state = 'DEAD'::text);

@@ -62,7 +62,7 @@ const (
 
 // NewInserter makes a River client that only inserts: what wakers need before the pod that works exists.
 func NewInserter(pool *pgxpool.Pool, log *slog.Logger) (*Client, error) {
-	return river.NewClient(riverpgxv5.New(pool), &river.Config{Logger: slog.New(quiet{log.Handler()}), FetchCooldown: fetchCooldown})
+	return river.NewClient(riverpgxv5.New(pool), &river.Config{Logger: newQuiet(log), FetchCooldown: fetchCooldown})
 }
 
 // New puts a pod together.
@@ -77,7 +77,7 @@ func New(d Deps) (*Pod, error) {
 	}
 	config := &river.Config{
 		ID:                          d.Name,
-		Logger:                      slog.New(quiet{d.Log.Handler()}),
+		Logger:                      newQuiet(d.Log),
 		Queues:                      queues,
 		Workers:                     p.workers(),
 		PeriodicJobs:                d.Keeper.Periodic(),
@@ -137,12 +137,43 @@ func (p *Pod) Run(ctx context.Context) error {
 	}
 	watcher := &drain.Watcher{
 		Lane: p.deps.Lane, Roles: p.deps.Work, Pool: p.deps.Pool, Waker: p.deps.Waker, Config: p.deps.Drain, Log: p.deps.Log, Now: time.Now,
+		Paused: p.paused,
 	}
 	g, watching := errgroup.WithContext(ctx)
 	g.Go(func() error { return watcher.Run(watching) })
 	g.Go(func() error { <-watching.Done(); return p.end(watching) })
 	return g.Wait()
 }
+
+// paused says that the role's queue is paused in River UI.
+func (p *Pod) paused(ctx context.Context, tx pgx.Tx, role jobs.Role) (bool, error) {
+	q, err := p.client.QueueGetTx(ctx, tx, string(role))
+	if errors.Is(err, river.ErrNotFound) {
+		return false, nil // no pod has ever worked it
+	}
+	if err != nil {
+		return false, fmt.Errorf("look at queue %s: %w", role, db.Classify(err))
+	}
+	return q.PausedAt != nil, nil
+}
+
+// PausedQueues names the queues that an operator has paused in River UI: their work waits until he resumes them.
+func PausedQueues(ctx context.Context, client *Client) ([]string, error) {
+	all, err := client.QueueList(ctx, river.NewQueueListParams().First(maxQueues))
+	if err != nil {
+		return nil, fmt.Errorf("look at the queues: %w", db.Classify(err))
+	}
+	var names []string
+	for _, q := range all.Queues {
+		if q.PausedAt != nil {
+			names = append(names, q.Name)
+		}
+	}
+	return names, nil
+}
+
+// maxQueues is more than there are: one a role, and that of the maintenance.
+const maxQueues = 100
 
 // begin makes the leases and wakes every role once: whatever was left behind is looked at now.
 func (p *Pod) begin(ctx context.Context) error {

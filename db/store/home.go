@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"msgexchange/db"
 	"msgexchange/db/pgq"
@@ -18,9 +19,16 @@ type Home struct {
 	Mode    string // live or shadow
 }
 
-// ClaimMode settles the lane's mode if nobody has, and gives the settled one.
+// ErrOtherLane says that the database is another lane's (decision 0020).
+var ErrOtherLane = errors.New("this database belongs to another lane")
+
+// ClaimMode settles the lane's mode if nobody has, and gives the settled one. ErrOtherLane when another lane was here first.
 func (s *Store) ClaimMode(ctx context.Context, q db.Querier, lane, mode string, now time.Time) (settled string, err error) {
 	got, err := s.q.ClaimMode(ctx, q, pgq.ClaimModeParams{Lane: lane, Mode: &mode, Now: now})
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) && refused.ConstraintName == "inbox_cursor_one_lane" {
+		return "", fmt.Errorf("lane %s: %w: set lane to the name it has, or give each lane a PostgreSQL database of its own", lane, ErrOtherLane)
+	}
 	if err != nil {
 		return "", fmt.Errorf("claim the lane's mode: %w", db.Classify(err))
 	}

@@ -221,7 +221,8 @@ func schedules(seqn, n int) string {
 // values are the same, so that each has an effect.
 func flop(seqn, flid, i int) string {
 	moment := strings.ToUpper(time.Date(2026, 3, 18, 0, seqn, 0, 0, time.UTC).Format("02Jan061504"))
-	styp, value := "STND", strconv.Itoa(seqn)
+	const above = 1000 // every stand that schedules gives
+	styp, value := "STND", strconv.Itoa(above+seqn)
 	switch i % 4 {
 	case 1:
 		styp, value = "ESTT", moment

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -116,10 +117,17 @@ func (n *node) lookAtSchema(ctx context.Context) health.Check {
 
 func (n *node) lookAtLane(ctx context.Context) health.Check {
 	in, found, err := n.store.Inbox(ctx, n.pool, n.config.Lane)
-	if err != nil || !found || in.Stopped == "" {
+	if err != nil {
 		return checked(err)
 	}
-	return health.Failed("the inbox is stopped: " + string(in.Stopped))
+	if found && in.Stopped != "" {
+		return health.Failed("the inbox is stopped: " + string(in.Stopped))
+	}
+	paused, err := workers.PausedQueues(ctx, n.jobs)
+	if err == nil && len(paused) > 0 {
+		return health.Failed("paused in River UI, resume it there: queue " + strings.Join(paused, ", "))
+	}
+	return checked(err)
 }
 
 func checked(err error) health.Check {

@@ -32,7 +32,8 @@ var (
 	ErrOtherMailbox = errors.New("this is not the mailbox from which the lane's messages came")
 )
 
-// ClaimMode records the mode of a lane that has none, and refuses another one: ErrOtherMode.
+// ClaimMode records the mode of a lane that has none, and refuses another one: ErrOtherMode. In the database of another lane it is
+// refused too: store.ErrOtherLane.
 func (l Lane) ClaimMode(ctx context.Context) error {
 	settled, err := l.Store.ClaimMode(ctx, l.Pool, l.Name, l.Mode, l.Now())
 	if err == nil && settled != l.Mode {

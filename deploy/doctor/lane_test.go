@@ -9,6 +9,7 @@ import (
 
 	"msgexchange/db/dbtest"
 	"msgexchange/db/mailbox"
+	"msgexchange/db/store"
 	"msgexchange/deploy/doctor"
 	"msgexchange/jobs/fault"
 )
@@ -105,6 +106,17 @@ func TestFailOverIsRecognised(t *testing.T) {
 			require.ErrorIs(t, err, doctor.ErrOtherMailbox)
 		})
 	}
+}
+
+// A pod whose lane is misnamed would work on the other lane's flights, beside its workers: the database admits one.
+func TestLanesDoNotMix(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	require.NoError(t, w.Lane.ClaimMode(t.Context()))
+	other := w.Lane
+	other.Name = "misnamed"
+	require.ErrorIs(t, other.ClaimMode(t.Context()), store.ErrOtherLane)
+	require.NoError(t, w.Lane.ClaimMode(t.Context()), "the lane that was first goes on")
 }
 
 // A shadow never works on the database of a live system, nor the other way round.

@@ -40,6 +40,7 @@ type Client struct {
 	Now   func() time.Time // default time.Now
 
 	status string // as registered; empty: it is not
+	tried  bool   // some server may know it, also when its answer was not heard
 	away   bool   // the last try failed
 }
 
@@ -114,6 +115,7 @@ func (c *Client) register(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	c.tried = true
 	if err := c.call(ctx, http.MethodPost, "", body); err != nil {
 		return err
 	}
@@ -124,7 +126,7 @@ func (c *Client) register(ctx context.Context) error {
 
 // leave takes the registration back.
 func (c *Client) leave(ctx context.Context) {
-	if c.status == "" {
+	if !c.tried {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, endTimeout)

@@ -225,6 +225,26 @@ func TestHangingServer(t *testing.T) {
 	end()
 }
 
+// A registration whose answer was not heard before the end is taken back too.
+func TestLeavesWhatWasUnderWay(t *testing.T) {
+	t.Parallel()
+	hang, begun, left := make(chan struct{}), make(chan struct{}, 10), make(chan struct{}, 10)
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodDelete {
+			left <- struct{}{}
+			return
+		}
+		begun <- struct{}{}
+		<-hang
+	}))
+	t.Cleanup(s.Close)
+	t.Cleanup(func() { close(hang) })
+	_, end := client(t, nil, s.URL)
+	<-begun
+	end()
+	require.Len(t, left, 1)
+}
+
 func TestOwnAddress(t *testing.T) {
 	t.Parallel()
 	address, err := eureka.OwnAddress("http://user:pw@127.0.0.1:8761/eureka")

@@ -2,8 +2,10 @@ package systemtest
 
 import (
 	"errors"
+	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -80,4 +82,41 @@ func TestK22_TakeoverWithoutTheTailRepeatsTheSameEvent(t *testing.T) {
 	require.Empty(t, cmp.Diff(string(twice[0].Value), string(twice[1].Value)))
 	require.Empty(t, cmp.Diff(twice[0].Headers, twice[1].Headers))
 	require.Contains(t, second.log.String(), "topic not readable")
+}
+
+// A click in River UI stops a role for all pods. It says so where operators look first, and all goes on once it is resumed.
+func TestPausedQueue(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.start(t, "a", asOperator(t))
+	w.put(t, schedule(1, 1, 1))
+	w.settled(t, 1, 30*time.Second)
+	click := func(what string) {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, p.address()+"/riverui/api/queues/head/"+what, nil)
+		require.NoError(t, err)
+		req.Header.Set("Authorization", "Bearer "+operatorToken)
+		resp, err := http.DefaultClient.Do(req)
+		require.NoError(t, err)
+		_ = resp.Body.Close()
+		require.Equal(t, http.StatusOK, resp.StatusCode)
+	}
+	// A drain that is open goes on: it is to be closed first.
+	eventually(t, 30*time.Second, func() error {
+		if n := w.number(t, "SELECT count(*) FROM pipeline_lease WHERE role = 'head' AND holder <> ''"); n > 0 {
+			return errors.New("the head is still open")
+		}
+		return nil
+	})
+	click("pause")
+	w.put(t, flop(2, 1, "STND", "7"))
+	eventually(t, 30*time.Second, func() error {
+		_, ready := get(t, p.address()+"/readyz")
+		if !strings.Contains(ready, "paused in River UI, resume it there: queue head") || !strings.Contains(p.log.String(), `"msg":"queue paused"`) {
+			return errors.New(ready)
+		}
+		return nil
+	})
+	require.Equal(t, int64(1), w.number(t, "SELECT count(*) FROM proc_state WHERE finished_at IS NULL"))
+	click("resume")
+	w.settled(t, 2, 30*time.Second)
 }

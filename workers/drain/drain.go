@@ -103,6 +103,9 @@ type Job struct {
 
 // Run works until nothing is left, the run is long enough, the pod stops or the lease is another's; the last is no error.
 func (d *Drain) Run(ctx context.Context, job Job) error {
+	if job.Wake.Lane != d.Waker.lane {
+		return nil // its fence would be another lane's and keep nobody out
+	}
 	end, err := d.begin(ctx)
 	if err != nil {
 		return err

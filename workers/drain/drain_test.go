@@ -1,11 +1,13 @@
 package drain_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -121,6 +123,18 @@ func (r *rig) status(t *testing.T) lease.Status {
 	return s[0]
 }
 
+// watcher looks at all roles, each with the work of the table, on the clock given.
+func (r *rig) watcher(now func() time.Time) *drain.Watcher {
+	w := &drain.Watcher{
+		Lane: lane, Roles: map[jobs.Role]drain.Role{}, Pool: r.pool, Waker: r.waker, Config: drain.Defaults(),
+		Log: slog.New(slog.DiscardHandler), Now: now,
+	}
+	for _, role := range jobs.AllRoles() {
+		w.Roles[role] = r.role
+	}
+	return w
+}
+
 // hasty drains close the moment they see nothing, so that closing and enqueuing meet all the time.
 func hasty() drain.Config {
 	c := drain.Defaults()
@@ -161,13 +175,7 @@ func TestK04_StoppedWorkerIsRefused(t *testing.T) {
 	require.NoError(t, r.enqueue(t.Context()))
 
 	now := time.Now()
-	w := &drain.Watcher{
-		Lane: lane, Roles: map[jobs.Role]drain.Role{}, Pool: r.pool, Waker: r.waker, Config: drain.Defaults(),
-		Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return now },
-	}
-	for _, role := range jobs.AllRoles() {
-		w.Roles[role] = r.role
-	}
+	w := r.watcher(func() time.Time { return now })
 	require.NoError(t, w.Look(t.Context()))
 	now = now.Add(drain.Defaults().Takeover - time.Second)
 	require.NoError(t, old.Beat(t.Context())) // life
@@ -222,6 +230,69 @@ func TestStaleWakeUpDoesNothing(t *testing.T) {
 	require.NoError(t, r.drain(hasty()).Run(t.Context(), j))
 	require.False(t, done.Load())
 	require.Equal(t, 1, r.undone(t))
+}
+
+// A wake-up of another lane does nothing: under that lane's fence this pod would work beside the holder of its own lane's.
+func TestWakeUpOfAnotherLaneDoesNothing(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	require.NoError(t, r.enqueue(t.Context()))
+	require.NoError(t, lease.Ensure(t.Context(), r.pool, "misnamed", jobs.AllRoles()))
+	j, done := job(r, r.status(t), "a")
+	j.Wake.Lane = "misnamed"
+	require.NoError(t, r.drain(hasty()).Run(t.Context(), j))
+	require.False(t, done.Load())
+	require.Equal(t, 1, r.undone(t))
+}
+
+// Rows of leases that somebody deleted are made anew: work goes on, and who worked under the old row is refused.
+func TestDeletedLeasesComeBack(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	old, err := lease.Take(t.Context(), r.pool, jobs.RoleBackfill, jobs.Wake{Lane: lane, Epoch: 1}, "a")
+	require.NoError(t, err)
+	_, err = r.pool.Exec(t.Context(), "DELETE FROM pipeline_lease")
+	require.NoError(t, err)
+	require.NoError(t, r.enqueue(t.Context()), "nobody is there to be woken")
+
+	now := time.Now()
+	w := r.watcher(func() time.Time { return now })
+	require.NoError(t, w.Look(t.Context()))
+	require.Equal(t, int64(1), r.status(t).Epoch)
+	require.ErrorIs(t, old.Tx(t.Context(), func(pgx.Tx) error { return errors.New("must not run") }), lease.ErrFenced)
+	require.NoError(t, w.Look(t.Context()))
+	now = now.Add(drain.Defaults().Takeover)
+	require.NoError(t, w.Look(t.Context()))
+	j, done := job(r, r.status(t), "b")
+	require.NoError(t, r.drain(hasty()).Run(t.Context(), j))
+	require.True(t, done.Load())
+	require.Zero(t, r.undone(t))
+}
+
+// A paused queue is told once and not taken over again and again: nobody would work the wake-up. Once it is resumed work goes on.
+func TestPausedQueueIsNotTakenOver(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	require.NoError(t, r.enqueue(t.Context()))
+	var out bytes.Buffer
+	now, paused := time.Now(), true
+	w := r.watcher(func() time.Time { return now })
+	w.Log = slog.New(slog.NewTextHandler(&out, nil))
+	w.Paused = func(_ context.Context, _ pgx.Tx, role jobs.Role) (bool, error) {
+		return paused && role == jobs.RoleBackfill, nil
+	}
+	look := func() {
+		now = now.Add(drain.Defaults().Takeover)
+		require.NoError(t, w.Look(t.Context()))
+	}
+	for range 3 {
+		look()
+	}
+	require.Equal(t, int64(1), r.status(t).Epoch)
+	require.Equal(t, 1, strings.Count(out.String(), `msg="queue paused" role=backfill`), out.String())
+	paused = false
+	look()
+	require.Equal(t, int64(2), r.status(t).Epoch)
 }
 
 // A stopping pod hands over: a job of the same epoch waits for another pod, and the drain is closed.

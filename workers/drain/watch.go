@@ -26,8 +26,11 @@ type Watcher struct {
 	Log    *slog.Logger
 	// Now is the pod's clock; only differences are used.
 	Now func() time.Time
+	// Paused says that an operator has paused the role's queue in River UI: nobody would work a wake-up. nil: never.
+	Paused func(ctx context.Context, tx pgx.Tx, role jobs.Role) (bool, error)
 
-	seen map[jobs.Role]sighting
+	seen   map[jobs.Role]sighting
+	paused map[jobs.Role]bool // told already
 }
 
 type sighting struct {
@@ -66,12 +69,25 @@ func (w *Watcher) Look(ctx context.Context) error {
 		return err
 	}
 	var errs []error
+	if missing := len(jobs.AllRoles()) - len(rows); missing > 0 {
+		errs = append(errs, w.restore(ctx, missing))
+	}
 	for _, s := range rows {
 		if w.silent(s) {
 			errs = append(errs, w.takeOver(ctx, s))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// restore makes rows anew that somebody deleted: without its row a role can neither be worked nor woken. Whoever worked under
+// the old row is refused, because the new one names no holder.
+func (w *Watcher) restore(ctx context.Context, missing int) error {
+	if err := lease.Ensure(ctx, w.Pool, w.Lane, jobs.AllRoles()); err != nil {
+		return err
+	}
+	w.Log.WarnContext(ctx, "leases were missing", "lane", w.Lane, "missing", missing)
+	return nil
 }
 
 // silent says that the role's row has not moved for too long.
@@ -93,6 +109,9 @@ func (w *Watcher) takeOver(ctx context.Context, s lease.Status) error {
 		if err != nil || !pending {
 			return err
 		}
+		if paused, err := w.isPaused(ctx, tx, s.Role); err != nil || paused {
+			return err
+		}
 		epoch, ok, err := lease.Advance(ctx, tx, w.Lane, s)
 		if err != nil || !ok {
 			return err
@@ -101,4 +120,23 @@ func (w *Watcher) takeOver(ctx context.Context, s lease.Status) error {
 		w.Log.WarnContext(ctx, "lease taken over", "role", s.Role, "epoch", epoch, "silent_holder", s.Holder)
 		return w.Waker.insert(ctx, tx, []wake{{s.Role, jobs.Wake{Lane: w.Lane, Epoch: epoch}}})
 	})
+}
+
+// isPaused says that the role's queue is paused, and tells it once: taking over would wake nobody, again and again.
+func (w *Watcher) isPaused(ctx context.Context, tx pgx.Tx, role jobs.Role) (bool, error) {
+	if w.Paused == nil {
+		return false, nil
+	}
+	paused, err := w.Paused(ctx, tx, role)
+	if err != nil {
+		return false, err
+	}
+	if paused && !w.paused[role] {
+		w.Log.WarnContext(ctx, "queue paused", "role", role, "hint", "resume it in River UI; what waits is worked off then")
+	}
+	if w.paused == nil {
+		w.paused = map[jobs.Role]bool{}
+	}
+	w.paused[role] = paused
+	return paused, nil
 }
