@@ -3,6 +3,7 @@ package simulator_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +18,7 @@ import (
 // desk is both mailboxes in memory: requests go in, answers come out.
 type desk struct {
 	t       *testing.T
+	mu      sync.Mutex // over waiting: somebody asks while another answers
 	waiting []string
 	answers []string // kind and when it came
 	texts   []string
@@ -24,6 +26,8 @@ type desk struct {
 }
 
 func (d *desk) Take(context.Context, time.Time) ([]string, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	texts := d.waiting
 	d.waiting = nil
 	return texts, nil
@@ -47,6 +51,8 @@ func (d *desk) ask(kind message.Kind, from, to time.Time) {
 	d.t.Helper()
 	text, err := sis.EncodeRequest(sis.Request{SNDR: "MSGX", SEQN: 1, DTTM: d.start, Kind: kind, From: from, To: to}, d.start.Location())
 	require.NoError(d.t, err)
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	d.waiting = append(d.waiting, string(text))
 }
 
