@@ -105,7 +105,7 @@ func (n *node) openPostgres(ctx context.Context) error {
 		return err
 	}
 	if !ok {
-		return fmt.Errorf("the schema is not current: %s: run migrate up", detail)
+		return fmt.Errorf("the schema is not current: %s", detail)
 	}
 	if err := laneOf(n.config, pool, n.log).ClaimMode(ctx); err != nil {
 		return err
