@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"os"
 	"strings"
 	"testing"
@@ -182,6 +183,9 @@ func TestFaultsAreFound(t *testing.T) {
 		"old broker":  {"kafka topic msg", doctor.Refuse, "InitProducerId", func(_ *testing.T, w *world) { w.Topics["msg"] = topic{kafka.ErrTooOld} }},
 		"no topic":    {"kafka topic schd", doctor.Fail, "no such topic", func(_ *testing.T, w *world) { w.Topics["schd"] = topic{kafka.ErrNoTopic} }},
 		"broker away": {"kafka topic msg", doctor.Fail, "gone", func(_ *testing.T, w *world) { w.Topics["msg"] = topic{errors.New("gone")} }},
+		"all trusted": {"http callers", doctor.Warn, "0.0.0.0/0 is trusted", func(_ *testing.T, w *world) {
+			w.Config.HTTP.TrustedCIDRs = append(w.Config.HTTP.TrustedCIDRs, netip.MustParsePrefix("0.0.0.0/0"))
+		}},
 		"no operator": {"http tokens", doctor.Warn, "nobody is an operator", func(t *testing.T, w *world) {
 			t.Helper()
 			w.Config.HTTP.TokensFile = tokens(t, "x somebody reader\n")
@@ -255,5 +259,6 @@ func TestSectionsEndWhereTheyCannotGoOn(t *testing.T) {
 	}
 	require.Empty(t, cmp.Diff([]string{
 		"postgres", "postgres time zone", "lane mode", "mailbox", "mailbox time zone", "mailbox hole-probe", "kafka topic msg", "kafka topic schd",
+		"http callers",
 	}, asked))
 }
