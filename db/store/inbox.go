@@ -150,7 +150,7 @@ func (s *Store) ReseedInbox(ctx context.Context, tx pgx.Tx, lane string, at inbo
 		return c, fmt.Errorf("close the generation of ids: %w", db.Classify(err))
 	}
 	if old.Claimed > 0 {
-		return c, fmt.Errorf("%d of the %d owed: %w", old.Claimed, old.Abandoned, ErrMarking)
+		return c, fmt.Errorf("%w: %d of the %d owed", ErrMarking, old.Claimed, old.Abandoned)
 	}
 	if err := s.allFinished(ctx, tx, now); err != nil { // put back meanwhile
 		return c, err
@@ -172,7 +172,7 @@ func (s *Store) ReseedInbox(ctx context.Context, tx pgx.Tx, lane string, at inbo
 func (s *Store) allFinished(ctx context.Context, tx pgx.Tx, now time.Time) error {
 	left, err := s.Backlog(ctx, tx, now)
 	if err == nil && left.Unfinished > 0 {
-		err = fmt.Errorf("%d of them: %w", left.Unfinished, ErrUnfinished)
+		err = fmt.Errorf("%w: %d of them", ErrUnfinished, left.Unfinished)
 	}
 	return err
 }

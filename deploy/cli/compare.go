@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -27,7 +28,7 @@ type contrast struct {
 func (contrast) Help() string {
 	return `Compares two accounts of the same flights, or two msg topics, field by field, and changes nothing.
 Needs kafka.* of the configuration for topics, and nothing for URLs and files.
-Ends with 1 when a difference is not explained by the tolerance file.`
+Ends with 1 when a difference is not explained by the tolerance file, and when a side has no records at all.`
 }
 
 // Run compares, a second time where a difference may only be on its way.
@@ -65,10 +66,15 @@ func (c contrast) Run(ctx context.Context, p *Process) error {
 	} else {
 		err = compare.Print(p.Stdout, report)
 	}
-	if err == nil && len(report.Unexplained) > 0 {
+	switch {
+	case err != nil:
+		return err
+	case report.Left == 0 || report.Right == 0:
+		return errors.New("one side has no records: nothing was compared")
+	case len(report.Unexplained) > 0:
 		return &exitError{code: exitFailed}
 	}
-	return err
+	return nil
 }
 
 // section is the part of the configuration that is needed.

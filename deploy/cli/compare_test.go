@@ -33,5 +33,13 @@ func TestCompare(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(got.out), &report))
 	require.Equal(t, "INC-1", report.Explained[0].Why)
 	require.Equal(t, 1, program(t, nil, "", "compare", left, filepath.Join(dir, "none")).code)
+
+	empty := write("empty.json", `{"is_success":true,"body":[]}`)
+	allOnTheRight := write("right.yaml", `[{on: right, why: the old system does not know them}]`)
+	for _, args := range [][]string{{empty, empty}, {"--tolerance", allOnTheRight, empty, right}} {
+		got = program(t, nil, "", append([]string{"compare"}, args...)...)
+		require.Equal(t, 1, got.code, "an exit code of 0 is the proof of a cut-over: %v", args)
+		require.Contains(t, got.errors, "nothing was compared")
+	}
 	require.Equal(t, 1, program(t, nil, "", "compare", left, "kafka:msg").code, "no brokers are configured")
 }

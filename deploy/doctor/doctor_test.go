@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"os"
 	"strings"
 	"testing"
@@ -182,6 +183,9 @@ func TestFaultsAreFound(t *testing.T) {
 		"old broker":  {"kafka topic msg", doctor.Refuse, "InitProducerId", func(_ *testing.T, w *world) { w.Topics["msg"] = topic{kafka.ErrTooOld} }},
 		"no topic":    {"kafka topic schd", doctor.Fail, "no such topic", func(_ *testing.T, w *world) { w.Topics["schd"] = topic{kafka.ErrNoTopic} }},
 		"broker away": {"kafka topic msg", doctor.Fail, "gone", func(_ *testing.T, w *world) { w.Topics["msg"] = topic{errors.New("gone")} }},
+		"all trusted": {"http callers", doctor.Warn, "0.0.0.0/0 is trusted", func(_ *testing.T, w *world) {
+			w.Config.HTTP.TrustedCIDRs = append(w.Config.HTTP.TrustedCIDRs, netip.MustParsePrefix("0.0.0.0/0"))
+		}},
 		"no operator": {"http tokens", doctor.Warn, "nobody is an operator", func(t *testing.T, w *world) {
 			t.Helper()
 			w.Config.HTTP.TokensFile = tokens(t, "x somebody reader\n")
@@ -231,6 +235,18 @@ func (w *world) user(t *testing.T, rights string) string {
 	return c.FormatDSN()
 }
 
+// While PostgreSQL is away too, the mailbox is not passed over: who mends the one is to know of the other.
+func TestMailboxIsAskedWithoutPostgres(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.Pool, w.PoolErr = nil, errors.New("no way there")
+	require.Equal(t, doctor.Skipped, w.finding(t, "mailbox").Verdict)
+	require.Contains(t, w.finding(t, "mailbox").Found, "answers")
+	w.use(t, "u:p@tcp(127.0.0.1:1)/none")
+	require.Equal(t, doctor.Fail, w.finding(t, "mailbox").Verdict)
+	require.Contains(t, w.finding(t, "mailbox").Found, "refused")
+}
+
 // What cannot be asked is skipped, and a start asks only what it must.
 func TestSectionsEndWhereTheyCannotGoOn(t *testing.T) {
 	t.Parallel()
@@ -243,5 +259,6 @@ func TestSectionsEndWhereTheyCannotGoOn(t *testing.T) {
 	}
 	require.Empty(t, cmp.Diff([]string{
 		"postgres", "postgres time zone", "lane mode", "mailbox", "mailbox time zone", "mailbox hole-probe", "kafka topic msg", "kafka topic schd",
+		"http callers",
 	}, asked))
 }

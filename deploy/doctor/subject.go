@@ -35,11 +35,7 @@ type Subject struct {
 
 // Sections are all questions: PostgreSQL and the lane, the mailbox, Kafka, HTTP.
 func (s Subject) Sections() []Section {
-	all := []Section{s.postgres()}
-	if s.Pool != nil { // without our database nobody knows whose mailbox it is
-		all = append(all, s.mailbox())
-	}
-	return append(all, s.topic(s.Config.Kafka.MsgTopic()), s.topic(s.Config.Kafka.SchdTopic()), s.http())
+	return []Section{s.postgres(), s.mailbox(), s.topic(s.Config.Kafka.MsgTopic()), s.topic(s.Config.Kafka.SchdTopic()), s.callers(), s.http()}
 }
 
 func (s Subject) topic(name string) Section {
@@ -56,6 +52,18 @@ func (s Subject) topic(name string) Section {
 			return bad(Fail, "check kafka.brokers, kafka.tls.*, kafka.sasl.*, the brokers, and the network between", "%s", fault.Text(err))
 		}
 		return well("every partition has a leader; the brokers know InitProducerId")
+	}}}
+}
+
+// callers looks for a trusted network that is the whole world: everybody would read and send without a token.
+func (s Subject) callers() Section {
+	return Section{{Name: "http callers", AtStart: true, Look: func(context.Context) Finding {
+		for _, network := range s.Config.HTTP.TrustedCIDRs {
+			if network.Bits() == 0 {
+				return bad(Warn, "name in http.trusted-cidrs the networks of your own only", "%s is trusted: everybody reads and sends without a token", network)
+			}
+		}
+		return well("%d networks are trusted", len(s.Config.HTTP.TrustedCIDRs))
 	}}}
 }
 

@@ -82,6 +82,7 @@ func (a *API) Find(c *gin.Context) error {
 	q := param.Of(c.Request.URL.Query())
 	f := filter(q, limit, maxLimit)
 	f.FLNO, f.MVIN, f.Stand, f.Gate = q.Text("flno"), q.Text("mvin"), q.Text("stand"), q.Text("gate")
+	q.NoOthers()
 	if err := q.Err(); err != nil {
 		return err
 	}

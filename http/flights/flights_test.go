@@ -157,13 +157,15 @@ func TestFind(t *testing.T) {
 func TestBadParameters(t *testing.T) {
 	t.Parallel()
 	api := flights.New(nil, nil, zone())
+	_, err := get(t, api.Find, "/flights?flon=CZ16")
+	require.ErrorContains(t, err, "flon is not known here", "all flights would be taken for those of CZ16")
 	for _, query := range []string{"limit=0", "limit=20001", "limit=many", "after=x", "operationDay=30.11.2026", "operationDay=2026-02-30"} {
 		_, err := get(t, api.All, "/all/flights?"+query)
 		require.Equal(t, problem.BadRequest, problem.Of(err).Code, query)
 		_, err = get(t, api.Find, "/flights?"+query)
 		require.Equal(t, problem.BadRequest, problem.Of(err).Code, query)
 	}
-	_, err := get(t, api.One, "/flights/x", gin.Param{Key: "flid", Value: "x"})
+	_, err = get(t, api.One, "/flights/x", gin.Param{Key: "flid", Value: "x"})
 	require.Equal(t, problem.BadRequest, problem.Of(err).Code)
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
@@ -154,12 +155,19 @@ func (c *Cache) Live(g *gin.Context) error {
 	return problem.WriteJSON(g.Writer, http.StatusOK, map[string]State{"status": OK})
 }
 
-// Ready answers /readyz: 503 when down, and with ?strict=1 also when degraded.
+// Ready answers /readyz: 503 when down, and with ?strict also when degraded.
 func (c *Cache) Ready(g *gin.Context) error {
 	r := c.Report()
 	status := http.StatusOK
-	if r.Status == Down || r.Status == Degraded && g.Query("strict") == "1" {
+	if r.Status == Down || r.Status == Degraded && strict(g) {
 		status = http.StatusServiceUnavailable
 	}
 	return problem.WriteJSON(g.Writer, status, r)
+}
+
+// strict is ?strict in any form but a plain no: a probe that asks for it in other words must not go without it unnoticed.
+func strict(g *gin.Context) bool {
+	said, asked := g.GetQuery("strict")
+	yes, err := strconv.ParseBool(said)
+	return asked && (yes || err != nil)
 }

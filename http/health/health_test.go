@@ -62,8 +62,12 @@ func TestReady(t *testing.T) {
 				require.Equal(t, c.status, status)
 				require.Equal(t, c.kafka.State, report.Checks["kafka"].State)
 				require.Equal(t, c.kafka.Detail, report.Checks["kafka"].Detail)
-				strict, _ := ready(t, cache, "?strict=1")
-				require.Equal(t, c.strict, strict)
+				for query, want := range map[string]int{
+					"?strict=1": c.strict, "?strict=true": c.strict, "?strict": c.strict, "?strict=yes": c.strict, "?strict=0": c.status, "?strict=false": c.status,
+				} {
+					got, _ := ready(t, cache, query)
+					require.Equal(t, want, got, query)
+				}
 			})
 		})
 	}

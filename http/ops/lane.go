@@ -2,6 +2,7 @@ package ops
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -26,7 +27,20 @@ type Reseeder interface {
 // reseedOrder says where the next generation of ids begins.
 type reseedOrder struct {
 	Order
-	Watermark inbox.Cutover `json:"watermark"`
+	Watermark place `json:"watermark"`
+}
+
+// place is a Cutover as an order writes it: a name or an id, and an id also as a JSON number, as ids are written elsewhere.
+type place inbox.Cutover
+
+// UnmarshalJSON reads either form; whether the place is one is asked later.
+func (p *place) UnmarshalJSON(b []byte) error {
+	var id json.Number // takes a text too, if it is a number
+	if err := json.Unmarshal(b, &id); err == nil {
+		*p = place(id)
+		return nil
+	}
+	return json.Unmarshal(b, (*string)(p))
 }
 
 // reseedAnswer is what a reseed did.
@@ -45,10 +59,11 @@ func (a *API) reseed(c *gin.Context) error {
 
 // lookWhereToBegin asks the mailbox, before the transaction.
 func (a *API) lookWhereToBegin(ctx context.Context, o reseedOrder) (inbox.Start, error) {
-	if _, err := o.Watermark.Watermark(inbox.Extent{}); err != nil || o.Watermark == "" {
+	from := inbox.Cutover(o.Watermark)
+	if _, err := from.Watermark(inbox.Extent{}); err != nil || from == "" {
 		return inbox.Start{}, problem.New(problem.BadRequest, "watermark: want min, zero, max or an id")
 	}
-	return a.Lane.Look(ctx, o.Watermark)
+	return a.Lane.Look(ctx, from)
 }
 
 func (a *API) beginAnew(ctx context.Context, tx pgx.Tx, o reseedOrder, start inbox.Start) (Done, error) {

@@ -71,12 +71,15 @@ func TestReseed_refused(t *testing.T) {
 		code  problem.Code
 		why   string
 	}{
-		"unfinished": {lane{reseed: fmt.Errorf("3 of them: %w", store.ErrUnfinished)}, `{"watermark":"min","reason":"r"}`, problem.Conflict, "3 of them: messages are unfinished"},
+		"unfinished": {lane{reseed: fmt.Errorf("%w: 3 of them", store.ErrUnfinished)}, `{"watermark":"min","reason":"r"}`, problem.Conflict, "messages are unfinished: 3 of them"},
 		"marking":    {lane{reseed: store.ErrMarking}, `{"watermark":"min","reason":"r"}`, problem.Conflict, "marks are being written"},
 		"broken":     {lane{reseed: errors.New("secret")}, `{"watermark":"min","reason":"r"}`, problem.Internal, ""},
 		"away":       {lane{look: fault.New(fault.Outage, "mailbox", "away")}, `{"watermark":"min","reason":"r"}`, problem.Unavailable, ""},
 		"nowhere":    {lane{}, `{"reason":"r"}`, problem.BadRequest, "watermark"},
 		"no place":   {lane{}, `{"watermark":"first","reason":"r"}`, problem.BadRequest, "watermark"},
+		"no id":      {lane{}, `{"watermark":4711.5,"reason":"r"}`, problem.BadRequest, "want min, zero, max or an id"},
+		"below all":  {lane{}, `{"watermark":-5,"reason":"r"}`, problem.BadRequest, "want min, zero, max or an id"},
+		"no word":    {lane{}, `{"watermark":{},"reason":"r"}`, problem.BadRequest, "watermark is a object"},
 		"no reason":  {lane{}, `{"watermark":"min"}`, problem.BadRequest, "reason"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -89,6 +92,19 @@ func TestReseed_refused(t *testing.T) {
 			require.Contains(t, problem.Of(err).Detail, tc.why)
 			require.Zero(t, bell.woken)
 		})
+	}
+}
+
+// An id is an id, in whichever of its two forms it is written: "a number is the last id to be skipped", says the runbook.
+func TestReseed_atAnID(t *testing.T) {
+	t.Parallel()
+	for _, order := range []string{`{"watermark":4711,"reason":"r"}`, `{"watermark":"4711","reason":"r"}`} {
+		a, _, _ := desk(t)
+		var began inbox.Start
+		a.Lane = lane{began: &began}
+		_, err := post(t, a, "/ops/lane/reseed", order)
+		require.NoError(t, err, order)
+		require.Equal(t, inbox.Cutover("4711"), began.From, order)
 	}
 }
 

@@ -40,7 +40,8 @@ func paged[T interface{ Place() store.Place }](rows []T, limit int) page[T] {
 
 // which reads what all lists have in common. One row more than asked for tells whether there is a next page.
 func which(q *param.Query) store.Page {
-	return store.Page{From: q.Time("from"), To: q.Time("to"), After: store.Place(q.Place()), Limit: q.Limit(defaultLimit, maxLimit) + 1}
+	from, to := q.Between()
+	return store.Page{From: from, To: to, After: store.Place(q.Place()), Limit: q.Limit(defaultLimit, maxLimit) + 1}
 }
 
 // list answers with a page of what read finds.

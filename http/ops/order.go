@@ -241,7 +241,10 @@ func checkReason(reason string) error {
 func jsonFault(err error) string {
 	var kind *json.UnmarshalTypeError
 	var syntax *json.SyntaxError
+	var moment *time.ParseError
 	switch {
+	case errors.As(err, &moment):
+		return fmt.Sprintf("%s is no time like 2026-11-30T08:00:00+08:00", moment.Value)
 	case errors.As(err, &kind):
 		return fmt.Sprintf("%s is a %s", kind.Field, kind.Value)
 	case errors.As(err, &syntax), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):

@@ -158,6 +158,9 @@ func TestOrder_notUnderstood(t *testing.T) {
 		require.Equal(t, problem.BadRequest, problem.Of(err).Code, text)
 		require.Contains(t, problem.Of(err).Detail, want, text)
 	}
+	_, err = read[ReplayOrder](httptest.NewRequest(http.MethodPost, "/", strings.NewReader(`{"class":"INFRA","from":"yesterday","reason":"x"}`)))
+	require.ErrorContains(t, err, "yesterday is no time like 2026-11-30T08:00:00+08:00")
+	require.NotContains(t, problem.Of(err).Detail, "2006")
 	_, err = give(t, a, `{"reason":"x"}`, func(r *http.Request) { r.Header.Set("Content-Encoding", "gzip") })
 	require.Equal(t, problem.UnsupportedMediaType, problem.Of(err).Code)
 	_, err = give(t, a, `{"reason":"`+string(bytes.Repeat([]byte("x"), maxOrderBytes))+`"}`)

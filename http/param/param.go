@@ -55,6 +55,10 @@ const maxNameBytes = 40
 func (q *Query) Text(name string) string {
 	const maxTextBytes = 200
 	q.asked[name] = true
+	if len(q.values[name]) > 1 { // the first would be answered, and taken for an answer to both
+		q.refuse(name, "is given %d times", len(q.values[name]))
+		return ""
+	}
 	s := strings.TrimSpace(q.values.Get(name))
 	if len(s) > maxTextBytes || strings.ContainsRune(s, 0) || strings.ToValidUTF8(s, "") != s {
 		q.refuse(name, "is no text of at most %d bytes", maxTextBytes)
@@ -102,6 +106,16 @@ func (q *Query) Time(name string) time.Time {
 		q.refuse(name, "must be a time like 2026-11-30T08:00:00+08:00")
 	}
 	return at
+}
+
+// Between is the parameters from, inclusive, and to, exclusive, as Time reads them. No time at all lies between a to that is not
+// later and its from: an empty answer would say that nothing happened.
+func (q *Query) Between() (from, to time.Time) {
+	from, to = q.Time("from"), q.Time("to")
+	if !from.IsZero() && !to.IsZero() && !from.Before(to) {
+		q.refuse("from", "must be before to")
+	}
+	return from, to
 }
 
 // Day is a date, "2026-11-30"; empty when it is missing.

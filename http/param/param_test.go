@@ -100,3 +100,22 @@ func TestNoOthers(t *testing.T) {
 	require.ErrorContains(t, q.Err(), "stat is not known here; there are archived, late; xxxx")
 	require.Less(t, len(q.Err().Error()), 300)
 }
+
+// A slip of the pen in a filter is refused, for its answer would be taken for another's.
+func TestQuery_whatCannotBeMeant(t *testing.T) {
+	t.Parallel()
+	q := query(t, "state=DEAD&state=FAILED&from=2026-11-30T09:00:00Z&to=2026-11-30T08:00:00Z")
+	require.Empty(t, q.Text("state"))
+	q.Between()
+	require.ErrorContains(t, q.Err(), "state is given 2 times; from must be before to")
+
+	q = query(t, "from=2026-11-30T08:00:00Z&to=2026-11-30T09:00:00Z")
+	from, to := q.Between()
+	require.Equal(t, time.Hour, to.Sub(from))
+	for _, half := range []string{"from=2026-11-30T08:00:00Z", "to=2026-11-30T08:00:00Z", ""} {
+		open := query(t, half)
+		open.Between()
+		require.NoError(t, open.Err(), half)
+	}
+	require.NoError(t, q.Err())
+}
