@@ -20,7 +20,7 @@ FUZZTIME  ?= 60s
 BENCHTIME ?= 10s
 
 # The race detector needs a C compiler; without one the tests still run, and say so.
-TESTFLAGS = -shuffle=on $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
+TESTFLAGS = -shuffle=on -timeout 15m $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
 # gin would say at each test that it could be quieter.
 export GIN_MODE = release

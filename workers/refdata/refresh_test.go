@@ -38,6 +38,7 @@ type rig struct {
 	clock  time.Time
 	work   *refdata.Refresher
 	answer http.HandlerFunc // of the neighbour
+	mu     sync.Mutex       // a client may ask again beside a handler that has not returned
 	asked  []*http.Request
 }
 
@@ -45,7 +46,9 @@ func setup(t *testing.T, timeout time.Duration) *rig {
 	t.Helper()
 	r := &rig{t: t, pool: dbtest.New(t), clock: time.Date(2026, 11, 30, 1, 0, 0, 0, time.UTC)}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		r.mu.Lock()
 		r.asked = append(r.asked, req)
+		r.mu.Unlock()
 		r.answer(w, req)
 	}))
 	t.Cleanup(server.Close)
@@ -128,66 +131,71 @@ func TestRefresh_misbehaving(t *testing.T) {
 		answer http.HandlerFunc
 		class  fault.Class
 		why    string
+		hangs  bool
 	}{
-		"500": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }, fault.Outage, "500"},
-		"429": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) }, fault.Outage, "429"},
-		"401": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }, fault.Infra, "401"},
-		"404": {http.NotFound, fault.Infra, "404"},
+		"500": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }, fault.Outage, "500", false},
+		"429": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) }, fault.Outage, "429", false},
+		"401": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }, fault.Infra, "401", false},
+		"404": {http.NotFound, fault.Infra, "404", false},
 		"sends us away": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://203.0.113.9/", http.StatusFound)
-		}, fault.Infra, "302"},
-		"304, unasked":     {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotModified) }, fault.Infra, "304"},
-		"nothing":          {says(""), fault.Protocol, "EOF"},
-		"half JSON":        {says(`[{"code":"CA"},{"code":`), fault.Protocol, "unexpected EOF"},
-		"an empty list":    {says(`[]`), fault.Protocol, "the list is empty"},
-		"duplicate keys":   {says(`[{"code":"CA"},{"code":"CA"}]`), fault.Protocol, "the same key"},
-		"a record keyless": {says(`[{"code":"CA"},{}]`), fault.Protocol, "there is no code"},
-		"no UTF-8":         {says("[{\"code\":\"C\xffA\"}]"), fault.Protocol, "no UTF-8"},
+		}, fault.Infra, "302", false},
+		"304, unasked":     {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotModified) }, fault.Infra, "304", false},
+		"nothing":          {says(""), fault.Protocol, "EOF", false},
+		"half JSON":        {says(`[{"code":"CA"},{"code":`), fault.Protocol, "unexpected EOF", false},
+		"an empty list":    {says(`[]`), fault.Protocol, "the list is empty", false},
+		"duplicate keys":   {says(`[{"code":"CA"},{"code":"CA"}]`), fault.Protocol, "the same key", false},
+		"a record keyless": {says(`[{"code":"CA"},{}]`), fault.Protocol, "there is no code", false},
+		"no UTF-8":         {says("[{\"code\":\"C\xffA\"}]"), fault.Protocol, "no UTF-8", false},
 		"cut off": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "1000")
 			_, _ = io.WriteString(w, `[{"code":"CA"}]`)
-		}, fault.Protocol, "cut off"},
+		}, fault.Protocol, "cut off", false},
 		"an error page": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/html")
 			_, _ = io.WriteString(w, "<html><title>502</title></html>")
-		}, fault.Protocol, "invalid character"},
-		"far too large": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.Copy(w, io.LimitReader(blanks{}, 65<<20)) }, fault.Protocol, "larger than"},
+		}, fault.Protocol, "invalid character", false},
+		"far too large": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.Copy(w, io.LimitReader(blanks{}, 65<<20)) }, fault.Protocol, "larger than", false},
 		"far too large, unpacked": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Encoding", "gzip")
 			packed, _ := gzip.NewWriterLevel(w, gzip.BestSpeed)
 			_, _ = io.Copy(packed, io.LimitReader(blanks{}, 65<<20))
 			_ = packed.Close()
-		}, fault.Protocol, "larger than"},
-		"hangs up": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, fault.Outage, "EOF"},
+		}, fault.Protocol, "larger than", false},
+		"hangs up": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, fault.Outage, "EOF", false},
 		"resets the connection": {func(w http.ResponseWriter, _ *http.Request) {
 			c, _, _ := http.NewResponseController(w).Hijack()
 			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n[{")
 			_ = c.(*net.TCPConn).SetLinger(0)
 			_ = c.Close()
-		}, fault.Outage, "reset"},
+		}, fault.Outage, "reset", false},
 		"speaks no HTTP": {func(w http.ResponseWriter, _ *http.Request) {
 			c, _, _ := http.NewResponseController(w).Hijack()
 			_, _ = io.WriteString(c, "220 mail.example ESMTP\r\n")
 			_ = c.Close()
-		}, fault.Outage, "malformed"},
+		}, fault.Outage, "malformed", false},
 		"a header that is none": {func(w http.ResponseWriter, _ *http.Request) {
 			c, _, _ := http.NewResponseController(w).Hijack()
 			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nETag: a\x00b\r\nContent-Length: 15\r\n\r\n"+`[{"code":"CA"}]`)
 			_ = c.Close()
-		}, fault.Outage, "malformed"},
-		"what PostgreSQL cannot hold": {says(`[{"code":"CA","n":1e999999}]`), fault.Infra, "numeric"},
-		"half a character":            {says(`[{"code":"CA","n":"\ud800"}]`), fault.Infra, ""},
-		"a key without an end":        {says(`[{"code":"` + noise() + `"}]`), fault.Infra, ""},
-		"slow to begin":               {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, fault.Outage, ""},
+		}, fault.Outage, "malformed", false},
+		"what PostgreSQL cannot hold": {says(`[{"code":"CA","n":1e999999}]`), fault.Infra, "numeric", false},
+		"half a character":            {says(`[{"code":"CA","n":"\ud800"}]`), fault.Infra, "", false},
+		"a key without an end":        {says(`[{"code":"` + noise() + `"}]`), fault.Infra, "", false},
+		"slow to begin":               {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, fault.Outage, "", true},
 		"never ends": {func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.WriteString(w, `[{"code":"CA"}`)
 			_ = http.NewResponseController(w).Flush()
 			<-r.Context().Done()
-		}, fault.Outage, ""},
+		}, fault.Outage, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := setup(t, 2*time.Second)
+			patience := time.Minute
+			if c.hangs {
+				patience = 2 * time.Second
+			}
+			r := setup(t, patience)
 			require.NoError(t, r.refresh(says(`[{"code":"3U"}]`)))
 			before := r.keys()
 			r.clock = r.clock.Add(time.Hour)
