@@ -310,8 +310,17 @@ func freePort(t *testing.T) int {
 // get asks a pod by HTTP.
 func get(t *testing.T, url string) (int, string) {
 	t.Helper()
+	return getAs(t, url, "")
+}
+
+// getAs is get by whom the token names; nobody's is empty.
+func getAs(t *testing.T, url, token string) (int, string) {
+	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	require.NoError(t, err)
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
 	resp, err := http.DefaultClient.Do(req)
 	require.NoError(t, err)
 	defer func() { _ = resp.Body.Close() }()

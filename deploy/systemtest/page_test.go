@@ -69,7 +69,7 @@ func (b *page) types(command string, input ...string) string {
 	}
 	switch w[0] {
 	case "get":
-		_, body := get(b.t, b.pod.address()+w[1])
+		_, body := getAs(b.t, b.pod.address()+w[1], operatorToken) // as the page's ask does
 		return body
 	case "order":
 		_, body := order(b.t, b.pod.address()+w[1], w[2])

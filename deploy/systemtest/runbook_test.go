@@ -86,6 +86,7 @@ func TestRunbookStuckHead(t *testing.T) {
 	require.Contains(t, head[0].text("lastError"), "is not in the catalogue")
 	require.NotEqual(t, "null", head[0].text("nextAttemptAt"))
 	require.Contains(t, b.types("get /readyz"), `"status":"ok"`)
+	require.Contains(t, b.types("get '/ops/audit'"), `"items":[]`, "nobody has paused a queue")
 	require.Regexp(t, `"role":"head","epoch":\d+,"holder":"[^"]+"`, b.types("get /ops/summary"))
 	require.NotRegexp(t, `seconds 0$`, b.types("metric msgx_backlog_oldest_unprocessed_seconds"))
 	b.sees("metric msgx_backlog_oldest_unprocessed_seconds", ` 0$`)
