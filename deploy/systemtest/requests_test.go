@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"msgexchange/db/dbtest"
 )
 
 // sync asks a pod for a schedule and gives what it answers; nothing when the pod dies of it.
@@ -107,7 +109,7 @@ func TestSyncWithoutMailbox(t *testing.T) {
 	require.Contains(t, p.sync(), "MAILBOX_UNAVAILABLE")
 	require.Equal(t, "EXPIRED mailbox-unavailable", w.text(t, "SELECT concat_ws(' ', state, reason) FROM req_track ORDER BY id DESC LIMIT 1"))
 	w.viaMailbox.set(false)
-	shadow := w.start(t, "shadow", "MSGX_MODE=shadow", "MSGX_LANE=shadow")
+	shadow := w.start(t, "shadow", "MSGX_MODE=shadow", "MSGX_PG_DSN="+dbtest.DSN(t))
 	require.Contains(t, shadow.sync(), "SHADOW_MODE")
 	require.Equal(t, 1, w.requests(t))
 }

@@ -37,8 +37,8 @@ type rig struct {
 	pool   *pgxpool.Pool
 	clock  time.Time
 	work   *refdata.Refresher
+	mu     sync.Mutex       // over the rest: a client may ask again beside a handler that has not returned
 	answer http.HandlerFunc // of the neighbour
-	mu     sync.Mutex       // a client may ask again beside a handler that has not returned
 	asked  []*http.Request
 }
 
@@ -48,8 +48,9 @@ func setup(t *testing.T, timeout time.Duration) *rig {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		r.mu.Lock()
 		r.asked = append(r.asked, req)
+		answer := r.answer
 		r.mu.Unlock()
-		r.answer(w, req)
+		answer(w, req)
 	}))
 	t.Cleanup(server.Close)
 	client := adminapi.New(adminapi.Config{URL: server.URL + "/api/", Token: "s3cret", Timeout: timeout})
@@ -69,7 +70,9 @@ func says(body string) http.HandlerFunc {
 
 func (r *rig) refresh(answer http.HandlerFunc) error {
 	r.t.Helper()
+	r.mu.Lock()
 	r.answer = answer
+	r.mu.Unlock()
 	_, err := r.work.Refresh(r.t.Context(), "AIRL")
 	return err
 }
