@@ -142,6 +142,19 @@ func (q *Queries) DebtStats(ctx context.Context, db DBTX, now time.Time) (DebtSt
 	return i, err
 }
 
+const lineCrowded = `-- name: LineCrowded :one
+SELECT (count(*) = $1::bigint)::boolean AS crowded
+FROM (SELECT 1 FROM proc_state WHERE state IN ('PENDING', 'FAILED') ORDER BY msg_id LIMIT $1::bigint) AS line
+`
+
+// Whether at least so many messages are unfinished. Served by proc_state_unfinished_idx, whose first entries it counts.
+func (q *Queries) LineCrowded(ctx context.Context, db DBTX, crowd int64) (bool, error) {
+	row := db.QueryRow(ctx, lineCrowded, crowd)
+	var crowded bool
+	err := row.Scan(&crowded)
+	return crowded, err
+}
+
 const nextDebt = `-- name: NextDebt :many
 SELECT backfill_next_at FROM proc_state WHERE backfill_next_at IS NOT NULL AND backfill_abandoned_at IS NULL
 ORDER BY backfill_next_at LIMIT 1

@@ -62,6 +62,11 @@ ORDER BY i.ord;
 SELECT backfill_next_at FROM proc_state WHERE backfill_next_at IS NOT NULL AND backfill_abandoned_at IS NULL
 ORDER BY backfill_next_at LIMIT 1;
 
+-- name: LineCrowded :one
+-- Whether at least so many messages are unfinished. Served by proc_state_unfinished_idx, whose first entries it counts.
+SELECT (count(*) = @crowd::bigint)::boolean AS crowded
+FROM (SELECT 1 FROM proc_state WHERE state IN ('PENDING', 'FAILED') ORDER BY msg_id LIMIT @crowd::bigint) AS line;
+
 -- name: DebtPending :one
 SELECT EXISTS (SELECT 1 FROM proc_state WHERE backfill_next_at IS NOT NULL AND backfill_abandoned_at IS NULL) AS pending;
 

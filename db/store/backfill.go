@@ -119,6 +119,12 @@ func (s *Store) NextDebt(ctx context.Context, q db.Querier) (time.Time, error) {
 	return orZero(due[0]), nil
 }
 
+// LineCrowded says whether at least crowd messages are unfinished.
+func (s *Store) LineCrowded(ctx context.Context, q db.Querier, crowd int) (bool, error) {
+	ok, err := s.q.LineCrowded(ctx, q, int64(crowd))
+	return ok, db.Classify(err)
+}
+
 // DebtPending says whether any mark is owed that is not given up.
 func (s *Store) DebtPending(ctx context.Context, q db.Querier) (bool, error) {
 	ok, err := s.q.DebtPending(ctx, q)

@@ -55,8 +55,13 @@ func (b *bench) say(format string, args ...any) {
 
 // with runs f beside a pod with more settings over the defaults, and ends the pod in order.
 func (b *bench) with(ctx context.Context, f func(pod *rig.Pod) error, env ...string) (err error) {
+	return b.withRoles(ctx, "all", f, env...)
+}
+
+// withRoles runs f beside a pod that has some of the roles only.
+func (b *bench) withRoles(ctx context.Context, roles string, f func(pod *rig.Pod) error, env ...string) (err error) {
 	env = append(append(b.world.Env(), "MSGX_PG_DSN="+b.world.PGDSN, "MSGX_MAILBOX_DSN="+b.world.MailboxDSN), env...)
-	pod, err := rig.Start(ctx, "bench", b.world.Program, []string{"serve"}, env)
+	pod, err := rig.Start(ctx, "bench", b.world.Program, []string{"serve", "--roles", roles}, env)
 	if err != nil {
 		return err
 	}

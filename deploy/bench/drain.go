@@ -130,11 +130,7 @@ func ratios(of, by []float64) []float64 {
 
 // backlogRate drains one backlog; the system is empty and awake before it and empty after it.
 func (b *bench) backlogRate(ctx context.Context, pause time.Duration) (float64, error) {
-	rnd := rand.New(rand.NewPCG(uint64(b.seqn), 0))
-	texts := make([]string, b.backlog)
-	for i := range texts {
-		texts[i] = flop(b.next(), 1+rnd.IntN(backlogFlights), i)
-	}
+	texts := b.backlogTexts()
 	before := b.records("msg")
 	b.world.Broker.Delay(pause)
 	defer b.world.Broker.Delay(0)
@@ -148,6 +144,16 @@ func (b *bench) backlogRate(ctx context.Context, pause time.Duration) (float64, 
 		err = b.drained(ctx)
 	}
 	return float64(b.backlog) / took.Seconds(), err
+}
+
+// backlogTexts are the messages of one backlog, about flights in any order.
+func (b *bench) backlogTexts() []string {
+	rnd := rand.New(rand.NewPCG(uint64(b.seqn), 0))
+	texts := make([]string, b.backlog)
+	for i := range texts {
+		texts[i] = flop(b.next(), 1+rnd.IntN(backlogFlights), i)
+	}
+	return texts
 }
 
 // copyRate reads the same number of rows from the mailbox and sends their texts to a topic of their own, one batch after the

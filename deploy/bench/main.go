@@ -74,6 +74,7 @@ func measurements() []measurement {
 		{"latency", latency},
 		{"idle", idle},
 		{"drain", drain},
+		{"roles", roles},
 		{"delivery", delivery},
 		{"selection", selection},
 	}
