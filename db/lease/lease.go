@@ -65,8 +65,8 @@ func (f *Fence) Tx(ctx context.Context, fn func(tx pgx.Tx) error) error {
 
 // Hold locks the role's row in tx and checks that it is still ours.
 func (f *Fence) Hold(ctx context.Context, tx pgx.Tx) error {
-	n, err := f.q.HoldLease(ctx, tx, pgq.HoldLeaseParams{Lane: f.lane, Role: string(f.role), Epoch: f.epoch, Holder: f.holder})
-	return fenced("hold", f.role, n, err)
+	held, err := f.q.HoldLease(ctx, tx, pgq.HoldLeaseParams{Lane: f.lane, Role: string(f.role), Epoch: f.epoch, Holder: f.holder})
+	return fenced("hold", f.role, int64(len(held)), err)
 }
 
 // Beat shows that the holder lives. It does not wait for a fenced transaction under way, and says nothing then.

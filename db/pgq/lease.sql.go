@@ -119,9 +119,10 @@ func (q *Queries) EnsureLeases(ctx context.Context, db DBTX, arg EnsureLeasesPar
 	return err
 }
 
-const holdLease = `-- name: HoldLease :execrows
+const holdLease = `-- name: HoldLease :many
 UPDATE pipeline_lease SET heartbeat_at = clock_timestamp()
 WHERE lane = $1 AND role = $2 AND epoch = $3 AND holder = $4
+RETURNING set_config('plan_cache_mode', 'force_generic_plan', true)::text AS plans
 `
 
 type HoldLeaseParams struct {
@@ -131,18 +132,32 @@ type HoldLeaseParams struct {
 	Holder string
 }
 
-// PIPELINE_LOCK: first statement of every fenced transaction. Locks the row until commit and beats.
-func (q *Queries) HoldLease(ctx context.Context, db DBTX, arg HoldLeaseParams) (int64, error) {
-	result, err := db.Exec(ctx, holdLease,
+// PIPELINE_LOCK: first statement of every fenced transaction. Locks the row until commit and beats. A row when it is ours. What
+// follows in the transaction names its rows in arrays and is planned once, whatever their length: for long ones PostgreSQL
+// prefers reading a whole table that it believes small or finished, and a belief may be old (decision 0014).
+func (q *Queries) HoldLease(ctx context.Context, db DBTX, arg HoldLeaseParams) ([]string, error) {
+	rows, err := db.Query(ctx, holdLease,
 		arg.Lane,
 		arg.Role,
 		arg.Epoch,
 		arg.Holder,
 	)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	return result.RowsAffected(), nil
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var plans string
+		if err := rows.Scan(&plans); err != nil {
+			return nil, err
+		}
+		items = append(items, plans)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const leases = `-- name: Leases :many

@@ -11,10 +11,13 @@ ON CONFLICT (lane, role) DO NOTHING;
 UPDATE pipeline_lease SET holder = @holder, heartbeat_at = clock_timestamp()
 WHERE lane = @lane AND role = @role AND epoch = @epoch;
 
--- name: HoldLease :execrows
--- PIPELINE_LOCK: first statement of every fenced transaction. Locks the row until commit and beats.
+-- name: HoldLease :many
+-- PIPELINE_LOCK: first statement of every fenced transaction. Locks the row until commit and beats. A row when it is ours. What
+-- follows in the transaction names its rows in arrays and is planned once, whatever their length: for long ones PostgreSQL
+-- prefers reading a whole table that it believes small or finished, and a belief may be old (decision 0014).
 UPDATE pipeline_lease SET heartbeat_at = clock_timestamp()
-WHERE lane = @lane AND role = @role AND epoch = @epoch AND holder = @holder;
+WHERE lane = @lane AND role = @role AND epoch = @epoch AND holder = @holder
+RETURNING set_config('plan_cache_mode', 'force_generic_plan', true)::text AS plans;
 
 -- name: BeatLease :execrows
 -- Shows life between fenced transactions; while one is open its row lock shows it.

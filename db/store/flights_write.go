@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -9,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -43,10 +43,10 @@ func (s *Store) SaveFlights(ctx context.Context, tx pgx.Tx, saves []Save) error 
 }
 
 func (s *Store) saveSome(ctx context.Context, tx pgx.Tx, saves []Save) error {
-	rows := make([]flightRow, len(saves))
+	var rows pgq.UpsertFlightsParams
 	lists := map[string]*changedList{}
-	for i, save := range saves {
-		rows[i] = s.flightRow(save.After)
+	for _, save := range saves {
+		s.appendFlight(&rows, save.After)
 		for _, name := range save.Lists {
 			if kept(name) {
 				continue
@@ -59,11 +59,7 @@ func (s *Store) saveSome(ctx context.Context, tx pgx.Tx, saves []Save) error {
 			}
 		}
 	}
-	text, err := plainJSON(rows)
-	if err != nil {
-		return fmt.Errorf("save flights: %w", err)
-	}
-	if err := s.q.UpsertFlights(ctx, tx, text); err != nil {
+	if err := s.q.UpsertFlights(ctx, tx, rows); err != nil {
 		return fmt.Errorf("save flights: %w", db.Classify(err))
 	}
 	return s.saveLists(ctx, tx, lists)
@@ -128,46 +124,43 @@ func (c *changedList) text() []byte {
 	return slices.Concat([]byte{'['}, c.rows, []byte{']'})
 }
 
-// flightRow is a row of flight_schd; the names are the columns'.
-type flightRow struct {
-	FLID              int64           `json:"flid"`
-	OperationDay      flight.Day      `json:"operation_day"`
-	StateVersion      int64           `json:"state_version"`
-	LastMsgID         int64           `json:"last_msg_id"`
-	LastGeneration    int32           `json:"last_generation"`
-	CreatedMsgID      int64           `json:"created_msg_id"`
-	CreatedGeneration int32           `json:"created_generation"`
-	DeletedMsgID      int64           `json:"deleted_msg_id"`
-	DeletedGeneration int32           `json:"deleted_generation"`
-	DeletedAt         *time.Time      `json:"deleted_at"`
-	UpdatedAt         time.Time       `json:"updated_at"`
-	Published         bool            `json:"published"`
-	FLNO              string          `json:"flno"`
-	MVIN              string          `json:"mvin"`
-	SODT              time.Time       `json:"sodt"`
-	MAID              *int64          `json:"maid"`
-	STND              *string         `json:"stnd"`
-	MAFL              []string        `json:"mafl"`
-	ABDG              *string         `json:"abdg"`
-	Scalars           json.RawMessage `json:"scalars"`
-	StandOps          json.RawMessage `json:"stand_ops"`
-	Ext               json.RawMessage `json:"ext"`
-	Provenance        json.RawMessage `json:"provenance"`
+// appendFlight adds a row of flight_schd.
+func (s *Store) appendFlight(p *pgq.UpsertFlightsParams, f *flight.Flight) {
+	p.Flids = append(p.Flids, f.FLID)
+	p.OperationDays = append(p.OperationDays, string(f.OperationDay))
+	p.StateVersions = append(p.StateVersions, f.Version)
+	p.LastMsgIds = append(p.LastMsgIds, f.LastMessage.ID)
+	p.LastGenerations = append(p.LastGenerations, f.LastMessage.Generation)
+	p.CreatedMsgIds = append(p.CreatedMsgIds, f.CreatedBy.ID)
+	p.CreatedGenerations = append(p.CreatedGenerations, f.CreatedBy.Generation)
+	p.DeletedMsgIds = append(p.DeletedMsgIds, f.DeletedBy.ID)
+	p.DeletedGenerations = append(p.DeletedGenerations, f.DeletedBy.Generation)
+	p.DeletedAts = append(p.DeletedAts, f.DeletedAt)
+	p.UpdatedAts = append(p.UpdatedAts, f.UpdatedAt)
+	p.Published = append(p.Published, f.Published)
+	p.Flnos = append(p.Flnos, f.FLNO())
+	p.Mvins = append(p.Mvins, f.Scalars["mvin"].Str)
+	p.Sodts = append(p.Sodts, f.Scalars["sodt"].Time())
+	p.Maids = append(p.Maids, f.Master())
+	p.Stnds = append(p.Stnds, f.Scalars["stnd"].Str)
+	p.Mafls = append(p.Mafls, arrayText(f.MAFL))
+	p.Abdgs = append(p.Abdgs, f.ABDG)
+	p.Scalars = append(p.Scalars, string(sis.AppendScalars(nil, f.Scalars, s.zone)))
+	p.StandOps = append(p.StandOps, string(appendStandOps(nil, f, s.zone)))
+	p.Exts = append(p.Exts, string(appendExt(nil, f.Ext)))
+	p.Provenances = append(p.Provenances, string(flight.AppendProvenance(nil, f)))
 }
 
-func (s *Store) flightRow(f *flight.Flight) flightRow {
-	return flightRow{
-		FLID: f.FLID, OperationDay: f.OperationDay, StateVersion: f.Version,
-		LastMsgID: f.LastMessage.ID, LastGeneration: f.LastMessage.Generation,
-		CreatedMsgID: f.CreatedBy.ID, CreatedGeneration: f.CreatedBy.Generation,
-		DeletedMsgID: f.DeletedBy.ID, DeletedGeneration: f.DeletedBy.Generation,
-		DeletedAt: timeOrNil(f.DeletedAt), UpdatedAt: f.UpdatedAt, Published: f.Published,
-		FLNO: f.FLNO(), MVIN: f.Scalars["mvin"].Str, SODT: f.Scalars["sodt"].Time(),
-		MAID: orNone(f.Master()), STND: orNil(f.Scalars["stnd"].Str), MAFL: orNoText(f.MAFL), ABDG: orNil(f.ABDG),
-		Scalars: sis.AppendScalars(nil, f.Scalars, s.zone), StandOps: appendStandOps(nil, f, s.zone),
-		Ext: appendExt(nil, f.Ext), Provenance: flight.AppendProvenance(nil, f),
+// arrayText writes a text[] as PostgreSQL reads it.
+func arrayText(all []string) string {
+	quoted := make([]string, len(all))
+	for i, s := range all {
+		quoted[i] = `"` + arrayEscapes.Replace(s) + `"`
 	}
+	return "{" + strings.Join(quoted, ",") + "}"
 }
+
+var arrayEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 
 // kept says that a list is in stand_ops, not in a table of its own.
 func kept(list string) bool { return list == "psht" || list == "tipt" }
@@ -210,29 +203,4 @@ func separate(dst []byte) []byte {
 		return append(dst, ',')
 	}
 	return dst
-}
-
-// plainJSON is json.Marshal that leaves <, > and & as they are: ext must come back byte for byte.
-func plainJSON(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return b.Bytes(), err
-}
-
-// orNone is nil for 0.
-func orNone(n int64) *int64 {
-	if n == 0 {
-		return nil
-	}
-	return &n
-}
-
-// orNoText is an empty list for nil.
-func orNoText(s []string) []string {
-	if s == nil {
-		return []string{}
-	}
-	return s
 }
