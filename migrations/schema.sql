@@ -432,6 +432,7 @@ CREATE TABLE public.pipeline_lease (
     epoch bigint DEFAULT 1 NOT NULL,
     holder text DEFAULT ''::text NOT NULL,
     heartbeat_at timestamp with time zone NOT NULL,
+    turn bigint DEFAULT 0 NOT NULL,
     CONSTRAINT pipeline_lease_epoch_check CHECK ((epoch > 0)),
     CONSTRAINT pipeline_lease_role_check CHECK ((role = ANY (ARRAY['poll'::text, 'head'::text, 'msg'::text, 'schd'::text, 'backfill'::text, 'request'::text])))
 )

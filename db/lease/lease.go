@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -30,12 +31,16 @@ type Fence struct {
 	epoch  int64
 	holder string
 	q      *pgq.Queries
+
+	turn  atomic.Int64 // of our last transaction that was committed
+	chain atomic.Int64 // see Chain
 }
 
 // Take makes holder the holder of the role for the epoch of the wake-up, or fails with ErrFenced when that epoch is over.
 // holder must be unique to this one run of this one job: a job that River runs twice fences its own first run.
 func Take(ctx context.Context, pool *pgxpool.Pool, role jobs.Role, w jobs.Wake, holder string) (*Fence, error) {
 	f := &Fence{pool: pool, lane: w.Lane, role: role, epoch: w.Epoch, holder: holder, q: pgq.New()}
+	f.turn.Store(-1)
 	n, err := f.q.TakeLease(ctx, pool, pgq.TakeLeaseParams{Holder: holder, Lane: w.Lane, Role: string(role), Epoch: w.Epoch})
 	if err != nil {
 		return nil, fmt.Errorf("take lease of %s: %w", role, db.Classify(err))
@@ -55,18 +60,39 @@ func (f *Fence) Lane() string { return f.lane }
 // Tx runs fn in one transaction that holds the role's row lock and has checked epoch and holder first. Nothing of fn is
 // kept when it fails or when the lease is another's (ErrFenced). A failed commit means unknown: the next run finds out.
 func (f *Fence) Tx(ctx context.Context, fn func(tx pgx.Tx) error) error {
-	return db.InTx(ctx, f.pool, func(tx pgx.Tx) error {
-		if err := f.Hold(ctx, tx); err != nil {
+	var turn int64
+	err := db.InTx(ctx, f.pool, func(tx pgx.Tx) (err error) {
+		if turn, err = f.hold(ctx, tx); err != nil {
 			return err
 		}
 		return fn(tx)
 	})
+	if err == nil {
+		f.turn.Store(turn)
+	}
+	return err
 }
+
+// Chain names the unbroken row of transactions that the present one, or the last one, of Tx belongs to. As long as it stays the
+// same nobody else has written under the role's lock in between, and no commit of ours was lost with a server: what was read or
+// written in them is still so.
+func (f *Fence) Chain() int64 { return f.chain.Load() }
 
 // Hold locks the role's row in tx and checks that it is still ours.
 func (f *Fence) Hold(ctx context.Context, tx pgx.Tx) error {
+	_, err := f.hold(ctx, tx)
+	return err
+}
+
+func (f *Fence) hold(ctx context.Context, tx pgx.Tx) (turn int64, err error) {
 	held, err := f.q.HoldLease(ctx, tx, pgq.HoldLeaseParams{Lane: f.lane, Role: string(f.role), Epoch: f.epoch, Holder: f.holder})
-	return fenced("hold", f.role, int64(len(held)), err)
+	if err := fenced("hold", f.role, int64(len(held)), err); err != nil {
+		return 0, err
+	}
+	if turn = held[0].Turn; turn != f.turn.Load()+1 {
+		f.chain.Add(1)
+	}
+	return turn, nil
 }
 
 // Beat shows that the holder lives. It does not wait for a fenced transaction under way, and says nothing then.
@@ -91,7 +117,8 @@ func fenced(op string, role jobs.Role, rows int64, err error) error {
 	return nil
 }
 
-// Block keeps the workers of a role from committing in any lane until tx ends, without taking the role from them.
+// Block keeps the workers of a role from committing in any lane until tx ends, without taking the role from them. Their next
+// transaction begins a new chain.
 func Block(ctx context.Context, tx pgx.Tx, role jobs.Role) error {
 	return classified("hold up "+string(role), pgq.New().BlockLeases(ctx, tx, string(role)))
 }

@@ -65,10 +65,12 @@ func (q *Queries) BeatLease(ctx context.Context, db DBTX, arg BeatLeaseParams) (
 }
 
 const blockLeases = `-- name: BlockLeases :exec
-SELECT lane FROM pipeline_lease WHERE role = $1 ORDER BY lane FOR UPDATE
+UPDATE pipeline_lease SET turn = turn + 1
+WHERE (lane, role) IN (SELECT p.lane, p.role FROM pipeline_lease p WHERE p.role = $1 ORDER BY p.lane FOR UPDATE)
 `
 
-// Whoever writes beside a role of all lanes: no transaction of its workers commits before ours. In a fixed order.
+// Whoever writes beside a role of all lanes: no transaction of its workers commits before ours, and the next one sees that we
+// were there. In a fixed order.
 func (q *Queries) BlockLeases(ctx context.Context, db DBTX, role string) error {
 	_, err := db.Exec(ctx, blockLeases, role)
 	return err
@@ -120,9 +122,9 @@ func (q *Queries) EnsureLeases(ctx context.Context, db DBTX, arg EnsureLeasesPar
 }
 
 const holdLease = `-- name: HoldLease :many
-UPDATE pipeline_lease SET heartbeat_at = clock_timestamp()
+UPDATE pipeline_lease SET heartbeat_at = clock_timestamp(), turn = turn + 1
 WHERE lane = $1 AND role = $2 AND epoch = $3 AND holder = $4
-RETURNING set_config('plan_cache_mode', 'force_generic_plan', true)::text AS plans
+RETURNING turn, set_config('plan_cache_mode', 'force_generic_plan', true)::text AS plans
 `
 
 type HoldLeaseParams struct {
@@ -132,10 +134,15 @@ type HoldLeaseParams struct {
 	Holder string
 }
 
+type HoldLeaseRow struct {
+	Turn  int64
+	Plans string
+}
+
 // PIPELINE_LOCK: first statement of every fenced transaction. Locks the row until commit and beats. A row when it is ours. What
 // follows in the transaction names its rows in arrays and is planned once, whatever their length: for long ones PostgreSQL
 // prefers reading a whole table that it believes small or finished, and a belief may be old (decision 0014).
-func (q *Queries) HoldLease(ctx context.Context, db DBTX, arg HoldLeaseParams) ([]string, error) {
+func (q *Queries) HoldLease(ctx context.Context, db DBTX, arg HoldLeaseParams) ([]HoldLeaseRow, error) {
 	rows, err := db.Query(ctx, holdLease,
 		arg.Lane,
 		arg.Role,
@@ -146,13 +153,13 @@ func (q *Queries) HoldLease(ctx context.Context, db DBTX, arg HoldLeaseParams) (
 		return nil, err
 	}
 	defer rows.Close()
-	var items []string
+	var items []HoldLeaseRow
 	for rows.Next() {
-		var plans string
-		if err := rows.Scan(&plans); err != nil {
+		var i HoldLeaseRow
+		if err := rows.Scan(&i.Turn, &i.Plans); err != nil {
 			return nil, err
 		}
-		items = append(items, plans)
+		items = append(items, i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

@@ -488,16 +488,24 @@ const opsLeases = `-- name: OpsLeases :many
 SELECT lane, role, epoch, holder, heartbeat_at FROM pipeline_lease ORDER BY lane, role
 `
 
+type OpsLeasesRow struct {
+	Lane        string
+	Role        string
+	Epoch       int64
+	Holder      string
+	HeartbeatAt time.Time
+}
+
 // Who works on what; a handful of rows.
-func (q *Queries) OpsLeases(ctx context.Context, db DBTX) ([]PipelineLease, error) {
+func (q *Queries) OpsLeases(ctx context.Context, db DBTX) ([]OpsLeasesRow, error) {
 	rows, err := db.Query(ctx, opsLeases)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []PipelineLease
+	var items []OpsLeasesRow
 	for rows.Next() {
-		var i PipelineLease
+		var i OpsLeasesRow
 		if err := rows.Scan(
 			&i.Lane,
 			&i.Role,

@@ -15,9 +15,9 @@ WHERE lane = @lane AND role = @role AND epoch = @epoch;
 -- PIPELINE_LOCK: first statement of every fenced transaction. Locks the row until commit and beats. A row when it is ours. What
 -- follows in the transaction names its rows in arrays and is planned once, whatever their length: for long ones PostgreSQL
 -- prefers reading a whole table that it believes small or finished, and a belief may be old (decision 0014).
-UPDATE pipeline_lease SET heartbeat_at = clock_timestamp()
+UPDATE pipeline_lease SET heartbeat_at = clock_timestamp(), turn = turn + 1
 WHERE lane = @lane AND role = @role AND epoch = @epoch AND holder = @holder
-RETURNING set_config('plan_cache_mode', 'force_generic_plan', true)::text AS plans;
+RETURNING turn, set_config('plan_cache_mode', 'force_generic_plan', true)::text AS plans;
 
 -- name: BeatLease :execrows
 -- Shows life between fenced transactions; while one is open its row lock shows it.
@@ -50,5 +50,7 @@ FROM (SELECT hashtextextended('msgexchange/wake/' || @lane::text || '/' || r, 0)
 SELECT pg_advisory_xact_lock(hashtextextended('msgexchange/wake/' || @lane::text || '/' || @role::text, 0));
 
 -- name: BlockLeases :exec
--- Whoever writes beside a role of all lanes: no transaction of its workers commits before ours. In a fixed order.
-SELECT lane FROM pipeline_lease WHERE role = @role ORDER BY lane FOR UPDATE;
+-- Whoever writes beside a role of all lanes: no transaction of its workers commits before ours, and the next one sees that we
+-- were there. In a fixed order.
+UPDATE pipeline_lease SET turn = turn + 1
+WHERE (lane, role) IN (SELECT p.lane, p.role FROM pipeline_lease p WHERE p.role = @role ORDER BY p.lane FOR UPDATE);

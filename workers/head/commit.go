@@ -28,12 +28,18 @@ type run struct {
 }
 
 // commit judges the batch and stores everything it does in one transaction under PIPELINE_LOCK (O2, O6). The flights are
-// read inside it: nobody else can have changed them.
+// read inside it, or known since a transaction after which nobody else can have changed them.
 func (h *Head) commit(ctx context.Context, f *lease.Fence, msgs []input) (run, error) {
 	now := h.now().Truncate(time.Microsecond) // what PostgreSQL keeps: finished_at is the flights' updatedAt
 	var r run
+	committed := false
+	defer func() {
+		if !committed { // nor after a panic
+			h.memory.forget()
+		}
+	}()
 	err := f.Tx(ctx, func(tx pgx.Tx) error {
-		g, err := h.seat(ctx, tx, msgs, now)
+		g, err := h.seat(ctx, tx, h.memory.recall(f), msgs, now)
 		if err != nil {
 			return err
 		}
@@ -54,28 +60,31 @@ func (h *Head) commit(ctx context.Context, f *lease.Fence, msgs []input) (run, e
 		}
 		return h.saveMessages(ctx, tx, r, g, now)
 	})
+	committed = err == nil
 	return r, err
 }
 
 // seat gives the judge what the batch needs to know.
-func (h *Head) seat(ctx context.Context, tx pgx.Tx, msgs []input, now time.Time) (*judge, error) {
+func (h *Head) seat(ctx context.Context, tx pgx.Tx, m *memory, msgs []input, now time.Time) (*judge, error) {
 	var (
 		decoded []sis.Message
 		keys    []string
 	)
-	for _, m := range msgs {
-		if !hasMeta(m.msg) || m.msg.Ignored != "" {
+	for _, in := range msgs {
+		if !hasMeta(in.msg) || in.msg.Ignored != "" {
 			continue
 		}
-		keys = append(keys, h.config.Identity.Key(m.msg.Meta))
-		if m.err == nil {
-			decoded = append(decoded, m.msg)
+		keys = append(keys, h.config.Identity.Key(in.msg.Meta))
+		if in.err == nil {
+			decoded = append(decoded, in.msg)
 		}
 	}
-	flights, err := h.store.LoadFlights(ctx, tx, flight.Needs(decoded...))
+	unknown := m.unknown(flight.Needs(decoded...))
+	flights, err := h.store.LoadFlights(ctx, tx, unknown)
 	if err != nil {
 		return nil, err
 	}
+	m.learn(unknown, flights)
 	ids, err := h.store.Identities(ctx, tx, keys)
 	if err != nil {
 		return nil, err
@@ -92,7 +101,7 @@ func (h *Head) seat(ctx context.Context, tx pgx.Tx, msgs []input, now time.Time)
 	if stands != nil {
 		config.Flight.Bridges = stands
 	}
-	return &judge{config: config, set: flight.NewSet(flights...), ids: ids, rebound: map[string]bool{}, now: now, asked: asked}, nil
+	return &judge{config: config, set: m.set, ids: ids, rebound: map[string]bool{}, now: now, asked: asked}, nil
 }
 
 // gather makes one save a flight, in its last state, its history, and the batch's events; of schd only the newest a flight.

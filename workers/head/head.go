@@ -79,6 +79,7 @@ type Head struct {
 	// singlesTo is the last message to be tried alone, because a batch with it could not be committed.
 	singlesTo message.Position
 	bridges   bridges
+	memory    memory
 }
 
 // Deps of the head worker.
