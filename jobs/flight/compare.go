@@ -2,7 +2,6 @@ package flight
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -40,23 +39,20 @@ func (c Change) silent() bool {
 
 func changedLists(was, is *Flight) []string {
 	var names []string
-	for _, l := range sis.ListSpecs() {
-		if !sameList(was, is, l.Name) {
-			names = append(names, l.Name)
+	lists := sis.ListSpecs()
+	for i := range lists {
+		if name := lists[i].Name; !sameList(was, is, name) {
+			names = append(names, name)
 		}
 	}
 	return names
 }
 
 func changedFields(was, is *Flight) []string {
-	var names []string
-	for _, f := range sis.ScalarSpecs() {
-		name := cmp.Or(f.Group, f.Name)
-		if was.Scalars[f.Name] != is.Scalars[f.Name] && (f.Group == "" || !slices.Contains(names, name)) {
-			names = append(names, name)
-		}
-	}
-	for _, l := range sis.ListSpecs() {
+	names := changedScalars(was.Scalars, is.Scalars)
+	lists := sis.ListSpecs()
+	for i := range lists {
+		l := &lists[i]
 		if !byStand(l.Name) && !sameList(was, is, l.Name) || l.Name == "psdt" && !sameShown(was, is) {
 			names = append(names, l.Name)
 		}
@@ -69,6 +65,43 @@ func changedFields(was, is *Flight) []string {
 	}
 	if was.ABDG != is.ABDG {
 		names = append(names, "abdg")
+	}
+	return names
+}
+
+// changedScalars are the single values that differ, in wire order, a group under its own name.
+func changedScalars(was, is sis.Fields) (names []string) {
+	changed := differing(was, is)
+	if len(changed) == 0 {
+		return nil
+	}
+	const few = 8 // found faster in changed than sixty in both maps
+	specs := sis.ScalarSpecs()
+	for i := range specs {
+		f := &specs[i]
+		if len(changed) > few && was[f.Name] == is[f.Name] || len(changed) <= few && !slices.Contains(changed, f.Name) {
+			continue
+		}
+		if f.Group == "" {
+			names = append(names, f.Name)
+		} else if !slices.Contains(names, f.Group) {
+			names = append(names, f.Group)
+		}
+	}
+	return names
+}
+
+// differing are the names under which two maps differ, in no order.
+func differing(was, is sis.Fields) (names []string) {
+	for name, v := range is {
+		if was[name] != v {
+			names = append(names, name)
+		}
+	}
+	for name := range was {
+		if _, set := is[name]; !set {
+			names = append(names, name)
+		}
 	}
 	return names
 }

@@ -16,8 +16,8 @@ func AppendJSON(dst []byte, f *Flight, zone *time.Location) []byte {
 	w := writer{buf: dst, zone: zone}
 	w.open('{')
 	w.name("flid").number(f.FLID)
-	for _, name := range compare(nil, f).Fields {
-		w.name(name).field(f, name)
+	if f.Live() {
+		w.all(f)
 	}
 	w.name("operationDay").text(string(f.OperationDay))
 	w.name("stateVersion").number(f.Version)

@@ -64,6 +64,9 @@ func (s *Set) Flight(flid int64) *Flight { return s.flights[flid] }
 
 // Children gives the live children of a master by FLID.
 func (s *Set) Children(maid int64) []*Flight {
+	if len(s.children[maid]) == 0 {
+		return nil
+	}
 	return slices.SortedFunc(maps.Values(s.children[maid]), byFLID)
 }
 

@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -44,14 +45,34 @@ func (c *Cause) event(t Target, f *flight.Flight) Event {
 // Build makes the events of one decided message: on msg what changed, then on schd what is now. They must be stored, and
 // get their ids, in this order and in the order of the messages.
 func Build(c Cause, o flight.Outcome, opt Options) []Event {
-	var events []Event
+	b := NewBatch(opt)
+	b.Add(c, o)
+	return b.Events()
+}
+
+// Batch makes the events of messages that were decided one after the other: those of Build and Coalesce, but a state that a
+// later message of the batch replaces is never written down.
+type Batch struct {
+	opt    Options
+	events []Event
+	states []*flight.Flight // what the event at the same place will say; nil when it says it already
+	newest map[int64]int    // FLID -> place of its newest event on schd
+	buf    []byte           // in which a payload is written before its size is known
+}
+
+// NewBatch begins a batch.
+func NewBatch(opt Options) *Batch { return &Batch{opt: opt, newest: map[int64]int{}} }
+
+// Add adds what one message did. Messages must come in their order.
+func (b *Batch) Add(c Cause, o flight.Outcome) {
 	for _, a := range announcements(o.Changes) {
 		e := c.event(Msg, a.flight)
-		if opt.MsgKey == BySNDR {
+		if b.opt.MsgKey == BySNDR {
 			e.PartitionKey = c.Meta.SNDR
 		}
-		e.Payload = a.payload(&c, opt.Zone)
-		events = append(events, e)
+		b.buf = a.appendPayload(b.buf[:0], &c, b.opt.Zone)
+		e.Payload = slices.Clone(b.buf)
+		b.push(e, nil)
 	}
 	for _, change := range o.Changes {
 		published := change.Before != nil && change.Before.Published
@@ -59,14 +80,37 @@ func Build(c Cause, o flight.Outcome, opt Options) []Event {
 			continue
 		}
 		e := c.event(Schd, change.After)
+		if at, found := b.newest[e.FLID]; found {
+			b.events[at].Target = "" // nobody needs it any more
+		}
+		b.newest[e.FLID] = len(b.events)
 		if change.After.Published {
-			e.Payload = flight.AppendJSON(nil, change.After, opt.Zone)
+			b.push(e, change.After)
 		} else {
 			e.Type = Tombstone
+			b.push(e, nil)
 		}
-		events = append(events, e)
 	}
-	return events
+}
+
+func (b *Batch) push(e Event, state *flight.Flight) {
+	b.events, b.states = append(b.events, e), append(b.states, state)
+}
+
+// Events gives the batch's events, in the order in which they must be stored. The batch is over then.
+func (b *Batch) Events() []Event {
+	kept := b.events[:0]
+	for i, e := range b.events {
+		if e.Target == "" {
+			continue
+		}
+		if state := b.states[i]; state != nil {
+			b.buf = flight.AppendJSON(b.buf[:0], state, b.opt.Zone)
+			e.Payload = slices.Clone(b.buf)
+		}
+		kept = append(kept, e)
+	}
+	return kept
 }
 
 // StateOf is the event on schd that says what f is now, in the place of one that died. A flight that is not published, or nil,

@@ -107,6 +107,7 @@ func (h *Head) seat(ctx context.Context, tx pgx.Tx, m *memory, msgs []input, now
 // gather makes one save a flight, in its last state, its history, and the batch's events; of schd only the newest a flight.
 func (r *run) gather(c Config) {
 	at := map[int64]int{} // FLID -> index in saves
+	events := outbox.NewBatch(outbox.Options{Zone: c.Flight.Zone, MsgKey: c.MsgKey})
 	for _, j := range r.judged {
 		if j.answers != nil && j.verdict.State == message.Succeeded {
 			r.answers = append(r.answers, *j.answers)
@@ -124,10 +125,10 @@ func (r *run) gather(c Config) {
 			r.deeds = append(r.deeds, store.Deed{Pos: j.row.Pos, Meta: j.msg.Meta, Change: ch})
 		}
 		if len(j.outcome.Changes) > 0 {
-			r.events = append(r.events, outbox.Build(j.cause(), j.outcome, outbox.Options{Zone: c.Flight.Zone, MsgKey: c.MsgKey})...)
+			events.Add(j.cause(), j.outcome)
 		}
 	}
-	r.events = outbox.Coalesce(r.events)
+	r.events = events.Events()
 }
 
 func union(a, b []string) []string {
