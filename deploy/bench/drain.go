@@ -13,12 +13,13 @@ import (
 	"msgexchange/deploy/systemtest/rig"
 )
 
-// The flights that the backlog is about, and how many rows one read of the mailbox and one transaction take: both keys are
-// meant to be raised where backlogs come in one piece.
+// The flights that the backlog is about, and how many rows one read of the mailbox and one transaction take, and one flush of
+// schd: these keys are meant to be raised where backlogs come in one piece.
 const (
 	backlogFlights = 500
 	claimBatch     = 500
 	headBatch      = 500
+	flushLimit     = 5000
 	brokerPause    = 2 * time.Millisecond
 	copyTopic      = "copy"
 )
@@ -46,7 +47,7 @@ func drain(ctx context.Context, b *bench) error {
 			}
 		}
 		return nil
-	}, fmt.Sprintf("MSGX_PIPELINE_CLAIM_BATCH=%d", claimBatch), fmt.Sprintf("MSGX_PIPELINE_HEAD_BATCH=%d", headBatch))
+	}, forBacklogs()...)
 	if err != nil {
 		return err
 	}
@@ -104,6 +105,14 @@ func (d *drains) tell() {
 	d.table.limit("processor time of one of them, all processes, marks too", "%s", d.cpu.per(len(d.quick)*d.backlog))
 	const half = 0.5
 	d.table.goal("the same, the broker takes 2 ms to answer", slowly >= half, "≥ 0.5 of it", "%.0f messages/s = %.2f of it", median(d.slow), slowly)
+}
+
+// forBacklogs are the settings of a program that is to work off backlogs.
+func forBacklogs() []string {
+	return []string{
+		fmt.Sprintf("MSGX_PIPELINE_CLAIM_BATCH=%d", claimBatch), fmt.Sprintf("MSGX_PIPELINE_HEAD_BATCH=%d", headBatch),
+		fmt.Sprintf("MSGX_SCHD_FLUSH_LIMIT=%d", flushLimit),
+	}
 }
 
 // settleIn makes PostgreSQL know its tables as it does in a system that has run for some minutes.

@@ -12,7 +12,6 @@ import (
 // roles measures what a message of a backlog costs each role, with that role alone at work, one after the other. Together they
 // are a backlog's processor time without what the roles cost by running side by side.
 func roles(ctx context.Context, b *bench) error {
-	big := []string{fmt.Sprintf("MSGX_PIPELINE_CLAIM_BATCH=%d", claimBatch), fmt.Sprintf("MSGX_PIPELINE_HEAD_BATCH=%d", headBatch)}
 	err := b.with(ctx, func(*rig.Pod) error {
 		if _, err := b.put(ctx, schedules(b.next(), backlogFlights)); err != nil {
 			return err
@@ -21,7 +20,7 @@ func roles(ctx context.Context, b *bench) error {
 			return err
 		}
 		return b.settleIn(ctx)
-	}, big...)
+	}, forBacklogs()...)
 	if err != nil {
 		return err
 	}
@@ -34,7 +33,7 @@ func roles(ctx context.Context, b *bench) error {
 		{"deliver", "SELECT $1 > 0 AND NOT EXISTS (SELECT 1 FROM msg_event WHERE state = 'PENDING')"},
 		{"backfill", "SELECT $1 > 0 AND NOT EXISTS (SELECT 1 FROM proc_state WHERE backfill_next_at IS NOT NULL)"},
 	} {
-		if err := b.role(ctx, r.name, r.done, big); err != nil {
+		if err := b.role(ctx, r.name, r.done, forBacklogs()); err != nil {
 			return fmt.Errorf("%s: %w", r.name, err)
 		}
 	}
