@@ -31,32 +31,44 @@ type QueuedID struct {
 }
 
 // maxInsertBytes bounds the payloads of one INSERT, so that a schedule of thousands of flights is not held in memory twice.
-const maxInsertBytes = 4 << 20
+const maxInsertBytes = 1 << 20
 
 // InsertEvents puts events in, in the order given: their ids ascend in it. The row's payload is the record's value to the
 // letter, with the event's id where it has one. The caller holds PIPELINE_LOCK (O2), without which ids of two
 // transactions would mix.
 func (s *Store) InsertEvents(ctx context.Context, tx pgx.Tx, events []outbox.Event, now time.Time) error {
+	writes, err := s.EventWrites(ctx, tx, events, now)
+	if err != nil {
+		return err
+	}
+	return WriteAll(ctx, tx, writes)
+}
+
+// EventWrites numbers events and gives the statements that put them in, as InsertEvents does.
+func (s *Store) EventWrites(ctx context.Context, tx pgx.Tx, events []outbox.Event, now time.Time) (Writes, error) {
 	if len(events) == 0 {
-		return nil
+		return func(func(Write, error) bool) {}, nil
 	}
 	ids, err := s.q.EventIDs(ctx, tx, int32(len(events)))
 	if err != nil {
-		return fmt.Errorf("number events: %w", db.Classify(err))
+		return nil, fmt.Errorf("number events: %w", db.Classify(err))
 	}
-	for len(events) > 0 {
-		p := pgq.InsertEventsParams{Now: now}
-		n, size := 0, 0
-		for ; n < len(events) && size < maxInsertBytes; n++ {
-			size += len(events[n].Payload)
-			appendEvent(&p, events[n].WithID(ids[n]))
+	return func(yield func(Write, error) bool) {
+		for len(events) > 0 {
+			p := pgq.InsertEventsParams{Now: now}
+			n, size := 0, 0
+			for ; n < len(events) && size < maxInsertBytes; n++ {
+				size += len(events[n].Payload)
+				appendEvent(&p, events[n].WithID(ids[n]))
+			}
+			events, ids = events[n:], ids[n:]
+			if !yield(func(ctx context.Context, tx pgx.Tx) error {
+				return wrapped("insert events", s.q.InsertEvents(ctx, tx, p))
+			}, nil) {
+				return
+			}
 		}
-		if err := s.q.InsertEvents(ctx, tx, p); err != nil {
-			return fmt.Errorf("insert events: %w", db.Classify(err))
-		}
-		events, ids = events[n:], ids[n:]
-	}
-	return nil
+	}, nil
 }
 
 func appendEvent(p *pgq.InsertEventsParams, e outbox.Event) {

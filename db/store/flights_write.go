@@ -26,23 +26,24 @@ type Save struct {
 	Lists []string
 }
 
-// maxFlightsAtOnce bounds a statement of SaveFlights: one schedule may bring 70,000, and neither may a statement take half a
+// flightsAtOnce bounds a statement that saves flights: one schedule may bring 70,000, and neither may a statement take half a
 // minute, nor the server wait for seconds until it is written.
-const maxFlightsAtOnce = 5000
+const flightsAtOnce = 500
 
-// SaveFlights writes flights, each at most once, by FLID, in at most three statements for 5,000 of them. The caller holds the
-// head's fence.
-func (s *Store) SaveFlights(ctx context.Context, tx pgx.Tx, saves []Save) error {
+// SaveFlights writes flights, each at most once, by FLID, in at most three statements for 500 of them. Whoever sends them holds
+// the head's fence.
+func (s *Store) SaveFlights(saves []Save) Writes {
 	saves = slices.SortedFunc(slices.Values(saves), func(a, b Save) int { return cmp.Compare(a.After.FLID, b.After.FLID) })
-	for some := range slices.Chunk(saves, maxFlightsAtOnce) {
-		if err := s.saveSome(ctx, tx, some); err != nil {
-			return err
+	return func(yield func(Write, error) bool) {
+		for some := range slices.Chunk(saves, flightsAtOnce) {
+			if !yield(s.saveSome(some)) {
+				return
+			}
 		}
 	}
-	return nil
 }
 
-func (s *Store) saveSome(ctx context.Context, tx pgx.Tx, saves []Save) error {
+func (s *Store) saveSome(saves []Save) (Write, error) {
 	var rows pgq.UpsertFlightsParams
 	lists := map[string]*changedList{}
 	for _, save := range saves {
@@ -55,37 +56,41 @@ func (s *Store) saveSome(ctx context.Context, tx pgx.Tx, saves []Save) error {
 				lists[name] = &changedList{}
 			}
 			if err := lists[name].add(save.After, name, s.zone); err != nil {
-				return err
+				return nil, err
 			}
 		}
 	}
-	if err := s.q.UpsertFlights(ctx, tx, rows); err != nil {
-		return fmt.Errorf("save flights: %w", db.Classify(err))
-	}
-	return s.saveLists(ctx, tx, lists)
+	gone, come := listParams(lists)
+	return func(ctx context.Context, tx pgx.Tx) error {
+		if err := s.q.UpsertFlights(ctx, tx, rows); err != nil {
+			return fmt.Errorf("save flights: %w", db.Classify(err))
+		}
+		if len(lists) == 0 {
+			return nil
+		}
+		if err := s.q.DeleteEntries(ctx, tx, gone); err != nil {
+			return fmt.Errorf("replace lists of flights: %w", db.Classify(err))
+		}
+		if err := s.q.InsertEntries(ctx, tx, come); err != nil {
+			return fmt.Errorf("save lists of flights: %w", db.Classify(err))
+		}
+		return nil
+	}, nil
 }
 
-func (s *Store) saveLists(ctx context.Context, tx pgx.Tx, lists map[string]*changedList) error {
-	if len(lists) == 0 {
-		return nil
-	}
-	err := s.q.DeleteEntries(ctx, tx, pgq.DeleteEntriesParams{
+// listParams are the lists whose entries go, and the entries that come.
+func listParams(lists map[string]*changedList) (gone pgq.DeleteEntriesParams, come pgq.InsertEntriesParams) {
+	gone = pgq.DeleteEntriesParams{
 		Psdt: lists["psdt"].of(), Gtdt: lists["gtdt"].of(), Ckdt: lists["ckdt"].of(), Cldt: lists["cldt"].of(),
 		Chdt: lists["chdt"].of(), Abtm: lists["abtm"].of(), Chot: lists["chot"].of(), Srvt: lists["srvt"].of(),
 		Dely: lists["dely"].of(), Vipf: lists["vipf"].of(), Rout: lists["rout"].of(), Erut: lists["erut"].of(),
-	})
-	if err != nil {
-		return fmt.Errorf("replace lists of flights: %w", db.Classify(err))
 	}
-	err = s.q.InsertEntries(ctx, tx, pgq.InsertEntriesParams{
+	come = pgq.InsertEntriesParams{
 		Psdt: lists["psdt"].text(), Gtdt: lists["gtdt"].text(), Ckdt: lists["ckdt"].text(), Cldt: lists["cldt"].text(),
 		Chdt: lists["chdt"].text(), Abtm: lists["abtm"].text(), Chot: lists["chot"].text(), Srvt: lists["srvt"].text(),
 		Dely: lists["dely"].text(), Vipf: lists["vipf"].text(), Rout: lists["rout"].text(), Erut: lists["erut"].text(),
-	})
-	if err != nil {
-		return fmt.Errorf("save lists of flights: %w", db.Classify(err))
 	}
-	return nil
+	return gone, come
 }
 
 // changedList is what one list gets in a save. A nil one is a list that no flight changed.

@@ -143,7 +143,7 @@ func fill(t *testing.T, pool *pgxpool.Pool) {
 	gone := *lives
 	gone.FLID, gone.DeletedAt, gone.DeletedBy = 16, now(), message.Position{Generation: 1, ID: 2}
 	require.NoError(t, db.InTx(t.Context(), pool, func(tx pgx.Tx) error {
-		if err := store.New(time.UTC).SaveFlights(t.Context(), tx, []store.Save{{After: lives}, {After: &gone}}); err != nil {
+		if err := store.WriteAll(t.Context(), tx, store.New(time.UTC).SaveFlights([]store.Save{{After: lives}, {After: &gone}})); err != nil {
 			return err
 		}
 		_, err := tx.Exec(t.Context(), `

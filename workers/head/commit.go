@@ -157,13 +157,11 @@ func (h *Head) saveFlights(ctx context.Context, tx pgx.Tx, r run, now time.Time)
 	if len(r.saves) == 0 {
 		return nil
 	}
-	if err := h.store.SaveFlights(ctx, tx, r.saves); err != nil {
+	events, err := h.store.EventWrites(ctx, tx, r.events, now)
+	if err != nil {
 		return err
 	}
-	if err := h.store.InsertHistory(ctx, tx, r.deeds, now); err != nil {
-		return err
-	}
-	if err := h.store.InsertEvents(ctx, tx, r.events, now); err != nil {
+	if err := store.WriteAll(ctx, tx, h.store.SaveFlights(r.saves), h.store.InsertHistory(r.deeds, now), events); err != nil {
 		return err
 	}
 	for _, j := range r.judged {
