@@ -20,11 +20,12 @@ func compare(before, after *Flight) Change {
 	switch {
 	case !before.Live() && !after.Live():
 	case !before.Live():
-		c.Op, c.Fields = Create, changedFields(&Flight{}, after)
+		none := &Flight{}
+		c.Op, c.Fields = Create, changedFields(none, after, changedLists(none, after))
 	case !after.Live():
 		c.Op = Delete
 	default:
-		if c.Fields = changedFields(was, after); len(c.Fields) > 0 {
+		if c.Fields = changedFields(was, after, c.Lists); len(c.Fields) > 0 {
 			c.Op = Update
 		}
 	}
@@ -38,6 +39,9 @@ func (c Change) silent() bool {
 }
 
 func changedLists(was, is *Flight) []string {
+	if len(was.Lists) == 0 && len(is.Lists) == 0 {
+		return nil
+	}
 	var names []string
 	lists := sis.ListSpecs()
 	for i := range lists {
@@ -48,13 +52,14 @@ func changedLists(was, is *Flight) []string {
 	return names
 }
 
-func changedFields(was, is *Flight) []string {
+// changedFields are the names of the flight JSON that differ, in its order; lists are the lists that do.
+func changedFields(was, is *Flight, lists []string) []string {
 	names := changedScalars(was.Scalars, is.Scalars)
-	lists := sis.ListSpecs()
-	for i := range lists {
-		l := &lists[i]
-		if !byStand(l.Name) && !sameList(was, is, l.Name) || l.Name == "psdt" && !sameShown(was, is) {
-			names = append(names, l.Name)
+	specs := sis.ListSpecs()
+	for i := range specs {
+		name := specs[i].Name
+		if !byStand(name) && slices.Contains(lists, name) || name == "psdt" && !sameShown(was, is) {
+			names = append(names, name)
 		}
 	}
 	if !maps.EqualFunc(was.Ext, is.Ext, sameText) {
@@ -116,6 +121,9 @@ func sameList(was, is *Flight, name string) bool {
 
 // sameShown compares the push-back and tractor times of the stands that the flight has.
 func sameShown(was, is *Flight) bool {
+	if !was.knowsStands() && !is.knowsStands() {
+		return true
+	}
 	for _, stand := range is.Lists["psdt"] {
 		for _, name := range [...]string{"psht", "tipt"} {
 			a, b := was.atStand(name, stand), is.atStand(name, stand)
@@ -126,6 +134,9 @@ func sameShown(was, is *Flight) bool {
 	}
 	return true
 }
+
+// knowsStands says that push-back or tractor times are known of any stand.
+func (f *Flight) knowsStands() bool { return len(f.Lists["psht"]) > 0 || len(f.Lists["tipt"]) > 0 }
 
 // atStand gives what a list kept by stand says about the stand of a psdt entry; nil when nothing.
 func (f *Flight) atStand(name string, stand sis.Entry) sis.Fields {

@@ -36,16 +36,15 @@ func ParseJSON(t Type, raw json.RawMessage) (Value, error) {
 		return Value{}, nil
 	}
 	switch t {
-	case Text, Moment:
+	case Text:
 		s, err := unquote(raw)
 		if err != nil {
 			return Value{}, fmt.Errorf("%s: %w", t, err)
 		}
-		if t == Text {
-			return TextValue(s), nil
-		}
-		at, err := time.Parse(time.RFC3339, s)
-		if err != nil {
+		return TextValue(s), nil
+	case Moment:
+		var at time.Time
+		if err := at.UnmarshalJSON(raw); err != nil {
 			return Value{}, fmt.Errorf("%s: %w", t, err)
 		}
 		return MomentValue(at), nil

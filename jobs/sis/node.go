@@ -101,7 +101,7 @@ type grove struct {
 }
 
 func (g *grove) lend() *node {
-	const block = 16
+	const block = 8
 	if g.lent == block*len(g.nodes) {
 		g.nodes = append(g.nodes, make([]node, block))
 	}

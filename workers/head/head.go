@@ -12,11 +12,12 @@ import (
 	"maps"
 	"runtime"
 	"runtime/debug"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"golang.org/x/sync/errgroup"
 
 	"msgexchange/db"
 	"msgexchange/db/lease"
@@ -283,21 +284,25 @@ type input struct {
 	err error
 }
 
-// read fetches the texts of a batch and decodes them into msgs, on all cores: it is most of the work outside the database.
+// read fetches the texts of a batch and decodes them into msgs, on all cores, each taking the next message when it is done with
+// one: a schedule among them may take as long as all others.
 func (h *Head) read(ctx context.Context, batch []store.Unfinished, msgs []input) error {
 	texts, err := h.texts(ctx, batch)
 	if err != nil {
 		return err
 	}
-	var g errgroup.Group
-	g.SetLimit(runtime.GOMAXPROCS(0))
-	for i, r := range batch {
-		g.Go(func() error {
-			msgs[i].msg, msgs[i].err = decode(texts[r.Pos], h.config.Decode, r.Pos.ID)
-			return nil
+	var g sync.WaitGroup
+	var taken atomic.Int64
+	for range min(len(batch), runtime.GOMAXPROCS(0)) {
+		g.Go(func() {
+			for i := taken.Add(1) - 1; i < int64(len(batch)); i = taken.Add(1) - 1 {
+				pos := batch[i].Pos
+				msgs[i].msg, msgs[i].err = decode(texts[pos], h.config.Decode, pos.ID)
+			}
 		})
 	}
-	return g.Wait()
+	g.Wait()
+	return nil
 }
 
 // texts gives our copies, or the mailbox's where ours is gone.
