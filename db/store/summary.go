@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"msgexchange/db"
+	"msgexchange/jobs/outbox"
 )
 
 // OpsSummary is where everything stands.
@@ -82,12 +83,19 @@ func (s *Store) OpsSummary(ctx context.Context, q db.Querier, now time.Time) (Op
 	for _, r := range leases {
 		out.Leases = append(out.Leases, OpsLease(r))
 	}
-	events, err := s.q.OpsEventCounts(ctx, q, now)
-	if err != nil {
-		return out, fmt.Errorf("summary: events: %w", db.Classify(err))
-	}
-	for _, r := range events {
-		out.Events = append(out.Events, OpsOutbox(r))
+	for _, t := range outbox.AllTargets() {
+		b, err := s.EventBacklog(ctx, q, t)
+		if err != nil {
+			return out, fmt.Errorf("summary: events: %w", err)
+		}
+		if b.Pending+b.Dead == 0 {
+			continue
+		}
+		o := OpsOutbox{Target: string(t), Pending: b.Pending, Dead: b.Dead}
+		if b.Pending > 0 {
+			o.OldestSeconds = now.Sub(b.Oldest).Seconds()
+		}
+		out.Events = append(out.Events, o)
 	}
 	backlog, err := s.q.OpsUnfinished(ctx, q, now)
 	if err != nil {

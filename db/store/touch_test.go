@@ -65,7 +65,7 @@ func TestHotStatementsTouchOnlyTheirRows(t *testing.T) {
 		for _, believed := range []string{"nothing waits", "everything waits"} {
 			t.Run(name+", "+believed, func(t *testing.T) {
 				t.Parallel()
-				tx, s := dbtest.Tx(t), store.New(time.UTC)
+				tx, s := alone(t), store.New(time.UTC)
 				exec := func(sql string) {
 					_, err := tx.Exec(t.Context(), sql)
 					require.NoError(t, err)
@@ -102,6 +102,16 @@ func fillEvents() [2]string {
 		 SELECT g, 'KAFKA:msg', g, g, 'k', 'UPSERT', 1, 'K', '{}', 'SENT', now() FROM generate_series(1, 20000) g`,
 		"UPDATE msg_event SET state = 'PENDING'",
 	}
+}
+
+// alone is a transaction on a database of its own, for tests that give ids themselves or have PostgreSQL analyse its tables: beside
+// each other they would wait.
+func alone(t *testing.T) pgx.Tx {
+	t.Helper()
+	tx, err := dbtest.New(t).Begin(t.Context())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, tx.Rollback(context.WithoutCancel(t.Context()))) })
+	return tx
 }
 
 // touched counts the rows of a table that this transaction has read so far.

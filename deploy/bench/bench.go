@@ -104,7 +104,7 @@ func (b *bench) drained(ctx context.Context) error {
 	const open = `SELECT
 		(SELECT count(*) FROM proc_state) = $1 AND NOT EXISTS (SELECT 1 FROM proc_state WHERE state IN ('PENDING', 'FAILED'))
 		AND NOT EXISTS (SELECT 1 FROM proc_state WHERE backfill_next_at IS NOT NULL AND backfill_abandoned_at IS NULL)
-		AND NOT EXISTS (SELECT 1 FROM msg_event WHERE state = 'PENDING')`
+		AND NOT EXISTS (SELECT 1 FROM event_span WHERE state = 'PENDING')`
 	return b.until(ctx, 10*time.Minute, func() (ok bool, err error) {
 		var rows int
 		if err := b.world.Mailbox.DB().QueryRowContext(ctx, "SELECT count(*) FROM cminmsgs").Scan(&rows); err != nil {

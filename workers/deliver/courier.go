@@ -77,7 +77,7 @@ func newCourier(d Deps, t outbox.Target, batch int) courier {
 	return courier{Deps: d, target: t, batch: batch, unsure: true, away: outage{log: d.Log}}
 }
 
-// Pending says whether any event of the target waits, also one in backoff. Served by msg_event_pending_idx.
+// Pending says whether any event of the target may wait, also one in backoff. A step finds out, and then it is right.
 func (c *courier) Pending(ctx context.Context, q db.Querier) (bool, error) {
 	return c.Store.EventsWait(ctx, q, c.target, 0)
 }
