@@ -75,4 +75,5 @@ type PipelineLease struct {
 	Epoch       int64
 	Holder      string
 	HeartbeatAt time.Time
+	TroubledAt  *time.Time
 }

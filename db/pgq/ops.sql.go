@@ -485,7 +485,7 @@ func (q *Queries) OpsLanes(ctx context.Context, db DBTX) ([]OpsLanesRow, error) 
 }
 
 const opsLeases = `-- name: OpsLeases :many
-SELECT lane, role, epoch, holder, heartbeat_at FROM pipeline_lease ORDER BY lane, role
+SELECT lane, role, epoch, holder, heartbeat_at, troubled_at FROM pipeline_lease ORDER BY lane, role
 `
 
 // Who works on what; a handful of rows.
@@ -504,6 +504,7 @@ func (q *Queries) OpsLeases(ctx context.Context, db DBTX) ([]PipelineLease, erro
 			&i.Epoch,
 			&i.Holder,
 			&i.HeartbeatAt,
+			&i.TroubledAt,
 		); err != nil {
 			return nil, err
 		}
