@@ -107,7 +107,11 @@ func (n *node) openPostgres(ctx context.Context) error {
 	if !ok {
 		return fmt.Errorf("the schema is not current: %s", detail)
 	}
-	if err := laneOf(n.config, pool, n.log).ClaimMode(ctx); err != nil {
+	lane := laneOf(n.config, pool, n.log)
+	if err := lane.ClaimMode(ctx); err != nil {
+		return err
+	}
+	if err := lane.ClaimTopics(ctx); err != nil {
 		return err
 	}
 	if n.jobs, err = workers.NewInserter(pool, n.log); err != nil {

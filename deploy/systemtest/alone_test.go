@@ -76,3 +76,16 @@ func TestPodThatAloneIsCutOff(t *testing.T) {
 		})
 	}
 }
+
+// A pod with other topics on the same database ends before it sends anything, and says why and what to do.
+func TestPodWithOtherTopicsIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start(t, "first")
+	w.put(t, schedule(1, 1, flights))
+	w.settled(t, 1, time.Minute)
+	p := w.start(t, "stranger", "MSGX_KAFKA_TOPIC_PREFIX=trial.")
+	require.Equal(t, 1, p.exit(30*time.Second))
+	require.Contains(t, p.log.String(), `sends to "msg schd", not "trial.msg trial.schd"`)
+	require.Contains(t, p.log.String(), `kafka.renamed-from="msg schd"`)
+}
