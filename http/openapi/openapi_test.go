@@ -104,6 +104,7 @@ type asleep struct{}
 func (asleep) Wake(context.Context, pgx.Tx, ...jobs.Role) error { return nil }
 func (asleep) Ring(...jobs.Role)                                {}
 func (asleep) Names() []string                                  { return []string{"archive", "refdata"} }
+
 func (asleep) Unable(task string) string {
 	if task == "refdata" {
 		return "there is no neighbour to ask"
