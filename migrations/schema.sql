@@ -328,6 +328,7 @@ CREATE TABLE public.inbox_cursor (
     updated_at timestamp with time zone NOT NULL,
     mailbox text,
     mode text,
+    topics text,
     CONSTRAINT inbox_cursor_committed_up_to_check CHECK ((committed_up_to >= 0)),
     CONSTRAINT inbox_cursor_id_step_check CHECK ((id_step > 0)),
     CONSTRAINT inbox_cursor_mode_check CHECK ((mode = ANY (ARRAY['live'::text, 'shadow'::text])))
@@ -468,6 +469,7 @@ CREATE TABLE public.pipeline_lease (
     holder text DEFAULT ''::text NOT NULL,
     heartbeat_at timestamp with time zone NOT NULL,
     turn bigint DEFAULT 0 NOT NULL,
+    troubled_at timestamp with time zone,
     CONSTRAINT pipeline_lease_epoch_check CHECK ((epoch > 0)),
     CONSTRAINT pipeline_lease_role_check CHECK ((role = ANY (ARRAY['poll'::text, 'head'::text, 'msg'::text, 'schd'::text, 'backfill'::text, 'request'::text])))
 )

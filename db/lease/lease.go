@@ -95,9 +95,10 @@ func (f *Fence) hold(ctx context.Context, tx pgx.Tx) (turn int64, err error) {
 	return turn, nil
 }
 
-// Beat shows that the holder lives. It does not wait for a fenced transaction under way, and says nothing then.
-func (f *Fence) Beat(ctx context.Context) error {
-	_, err := f.q.BeatLease(ctx, f.pool, pgq.BeatLeaseParams{Lane: f.lane, Role: string(f.role), Epoch: f.epoch, Holder: f.holder})
+// Beat shows that the holder lives, and whether it cannot reach what the role needs: any pod that can may then Relieve it. It
+// does not wait for a fenced transaction under way, and says nothing then.
+func (f *Fence) Beat(ctx context.Context, troubled bool) error {
+	_, err := f.q.BeatLease(ctx, f.pool, pgq.BeatLeaseParams{Troubled: troubled, Lane: f.lane, Role: string(f.role), Epoch: f.epoch, Holder: f.holder})
 	return db.Classify(err)
 }
 
@@ -129,6 +130,8 @@ type Status struct {
 	Epoch     int64
 	Holder    string // empty: no drain is open
 	Heartbeat time.Time
+	// Troubled says that the holder lives and cannot reach what the role needs.
+	Troubled bool
 }
 
 // Open says that a drain holds the role and has not closed.
@@ -148,7 +151,7 @@ func Read(ctx context.Context, q db.Querier, lane string, roles []jobs.Role) ([]
 	}
 	out := make([]Status, len(rows))
 	for i, r := range rows {
-		out[i] = Status{Role: jobs.Role(r.Role), Epoch: r.Epoch, Holder: r.Holder, Heartbeat: r.HeartbeatAt}
+		out[i] = Status{Role: jobs.Role(r.Role), Epoch: r.Epoch, Holder: r.Holder, Heartbeat: r.HeartbeatAt, Troubled: r.TroubledAt != nil}
 	}
 	return out, nil
 }
@@ -161,6 +164,16 @@ func Advance(ctx context.Context, tx pgx.Tx, lane string, seen Status) (epoch in
 		return 0, false, nil
 	}
 	return epoch, err == nil, classified("advance the lease of "+string(seen.Role), err)
+}
+
+// Relieve ends the epoch of a holder that says it cannot reach what the role needs, and gives the new one. ok is false when it
+// no longer says so, or has a transaction under way.
+func Relieve(ctx context.Context, tx pgx.Tx, lane string, seen Status) (epoch int64, ok bool, err error) {
+	epoch, err = pgq.New().RelieveLease(ctx, tx, pgq.RelieveLeaseParams{Lane: lane, Role: string(seen.Role), Epoch: seen.Epoch})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, false, nil
+	}
+	return epoch, err == nil, classified("relieve the holder of "+string(seen.Role), err)
 }
 
 // LockWakeShared orders an enqueuer, until its commit, against the closing of the roles' drains (O3).

@@ -47,7 +47,7 @@ func TestChain(t *testing.T) {
 			sorry := errors.New("sorry")
 			require.ErrorIs(t, f.Tx(t.Context(), func(pgx.Tx) error { return sorry }), sorry)
 		}, false},
-		{"a beat", func() { require.NoError(t, f.Beat(t.Context())) }, false},
+		{"a beat", func() { require.NoError(t, f.Beat(t.Context(), false)) }, false},
 		{"a visit to another role", visit(jobs.RoleSchd), false},
 		{"a visit", visit(jobs.RoleHead), true},
 		{"a lost commit", exec("UPDATE pipeline_lease SET turn = turn - 1 WHERE role = 'head'"), true},

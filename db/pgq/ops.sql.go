@@ -451,7 +451,7 @@ func (q *Queries) OpsLanes(ctx context.Context, db DBTX) ([]OpsLanesRow, error) 
 }
 
 const opsLeases = `-- name: OpsLeases :many
-SELECT lane, role, epoch, holder, heartbeat_at FROM pipeline_lease ORDER BY lane, role
+SELECT lane, role, epoch, holder, heartbeat_at, troubled_at FROM pipeline_lease ORDER BY lane, role
 `
 
 type OpsLeasesRow struct {
@@ -460,6 +460,7 @@ type OpsLeasesRow struct {
 	Epoch       int64
 	Holder      string
 	HeartbeatAt time.Time
+	TroubledAt  *time.Time
 }
 
 // Who works on what; a handful of rows.
@@ -478,6 +479,7 @@ func (q *Queries) OpsLeases(ctx context.Context, db DBTX) ([]OpsLeasesRow, error
 			&i.Epoch,
 			&i.Holder,
 			&i.HeartbeatAt,
+			&i.TroubledAt,
 		); err != nil {
 			return nil, err
 		}

@@ -347,3 +347,20 @@ func (q *Queries) RawTexts(ctx context.Context, db DBTX, arg RawTextsParams) ([]
 	}
 	return items, nil
 }
+
+const refundAttempts = `-- name: RefundAttempts :exec
+UPDATE proc_state SET attempts = attempts - 1, updated_at = $1,
+    processing_started_at = CASE WHEN attempts > 1 THEN processing_started_at END
+WHERE msg_id = ANY($2::bigint[]) AND finished_at IS NULL AND attempts > 0
+`
+
+type RefundAttemptsParams struct {
+	Now time.Time
+	Ids []int64
+}
+
+// Of messages that were charged and could not be read: nothing was tried. Served by the primary key.
+func (q *Queries) RefundAttempts(ctx context.Context, db DBTX, arg RefundAttemptsParams) error {
+	_, err := db.Exec(ctx, refundAttempts, arg.Now, arg.Ids)
+	return err
+}

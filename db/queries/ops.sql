@@ -189,7 +189,7 @@ ORDER BY c.lane;
 
 -- name: OpsLeases :many
 -- Who works on what; a handful of rows.
-SELECT lane, role, epoch, holder, heartbeat_at FROM pipeline_lease ORDER BY lane, role;
+SELECT lane, role, epoch, holder, heartbeat_at, troubled_at FROM pipeline_lease ORDER BY lane, role;
 
 -- name: OpsUnfinished :one
 -- Served by proc_state_unfinished_idx and, for the dead ones that are not archived yet, proc_state_dead_idx.

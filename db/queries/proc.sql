@@ -24,6 +24,12 @@ SELECT EXISTS (
 UPDATE proc_state SET attempts = attempts + 1, processing_started_at = coalesce(processing_started_at, @now), updated_at = @now
 WHERE msg_id = ANY(@ids::bigint[]) AND state IN ('PENDING', 'FAILED');
 
+-- name: RefundAttempts :exec
+-- Of messages that were charged and could not be read: nothing was tried. Served by the primary key.
+UPDATE proc_state SET attempts = attempts - 1, updated_at = @now,
+    processing_started_at = CASE WHEN attempts > 1 THEN processing_started_at END
+WHERE msg_id = ANY(@ids::bigint[]) AND finished_at IS NULL AND attempts > 0;
+
 -- name: RawTexts :many
 SELECT msg_id, body, size_bytes FROM msg_raw WHERE generation = @generation AND msg_id = ANY(@ids::bigint[]);
 

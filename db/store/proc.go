@@ -82,6 +82,14 @@ func (s *Store) Charge(ctx context.Context, tx pgx.Tx, ids []int64, now time.Tim
 	return db.Classify(s.q.ChargeAttempts(ctx, tx, pgq.ChargeAttemptsParams{Now: now, Ids: ids}))
 }
 
+// Refund takes the attempt of each message back that Charge has put on record: it could not be read and was not tried.
+func (s *Store) Refund(ctx context.Context, tx pgx.Tx, ids []int64, now time.Time) error {
+	if _, err := tx.Exec(ctx, "SET LOCAL synchronous_commit = off"); err != nil {
+		return db.Classify(err)
+	}
+	return db.Classify(s.q.RefundAttempts(ctx, tx, pgq.RefundAttemptsParams{Now: now, Ids: ids}))
+}
+
 // Finished is where a message of a batch goes.
 type Finished struct {
 	ID      int64

@@ -40,6 +40,8 @@ type OpsLease struct {
 	Epoch       int64     `json:"epoch"`
 	Holder      string    `json:"holder"`
 	HeartbeatAt time.Time `json:"heartbeatAt"`
+	// TroubledAt is since when the holder cannot reach what the role needs; nil: it can, or nothing is held.
+	TroubledAt *time.Time `json:"troubledAt,omitempty"`
 }
 
 // OpsBacklog is what is not finished yet.

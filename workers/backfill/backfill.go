@@ -72,6 +72,7 @@ type Backfill struct {
 	notBefore time.Time // of the next look
 	crowded   time.Time // since when the line has been crowded; zero when it is not
 	dry       bool      // the last one found nothing
+	away      bool      // the mailbox was not there when it was last asked
 }
 
 // Deps of the backfill worker.
@@ -99,7 +100,7 @@ func (b *Backfill) Step(ctx context.Context, f *lease.Fence) (drain.Next, error)
 		if b.dry {
 			return drain.Next{}, nil // the drain may close, which looks once more
 		}
-		return drain.Next{Wait: early}, nil
+		return drain.Next{Wait: early, Away: b.away}, nil
 	}
 	if back, err := b.standBack(ctx); err != nil || back {
 		return drain.Next{Wait: b.gather}, err
@@ -116,6 +117,9 @@ func (b *Backfill) Step(ctx context.Context, f *lease.Fence) (drain.Next, error)
 		return b.sleep(ctx)
 	}
 	answers, err := b.mark(ctx, debts)
+	if b.away = fault.Of(err) == fault.Outage; b.away {
+		b.notBefore = time.Time{} // the drain spaces the tries
+	}
 	if n := len(answers); n < len(debts) {
 		err = errors.Join(err, b.release(ctx, f, debts[n:]))
 		debts = debts[:n]
@@ -222,7 +226,7 @@ func (b *Backfill) sleep(ctx context.Context) (drain.Next, error) {
 	if wait <= 0 {
 		wait = notToBeHad
 	}
-	return drain.Next{Wait: min(wait, longestSleep)}, nil
+	return drain.Next{Wait: min(wait, longestSleep), Away: b.away}, nil
 }
 
 // tell logs a batch once it is settled.

@@ -218,6 +218,24 @@ func TestK15_OutageSpendsNothing(t *testing.T) {
 	require.Equal(t, "paid", r.debt(1))
 }
 
+// While the mailbox is away no step looks as if it had been there: each is an outage, or says that it did not ask again.
+func TestOutageIsTold(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	r.work.gather = gather
+	r.owe(1, "SUCCEEDED")
+	r.work.mailbox = asked{r.Desk, func() error { return fault.New(fault.Outage, "mark", "away") }}
+	for range 20 {
+		next, err := r.work.Step(t.Context(), r.fence)
+		require.True(t, fault.Of(err) == fault.Outage || next.Away, "%+v %v", next, err)
+		r.clock = r.clock.Add(50 * time.Millisecond)
+	}
+	r.work.mailbox = r.Desk
+	r.clock = r.clock.Add(time.Second)
+	require.False(t, r.step().Away)
+	require.Equal(t, "paid", r.debt(1))
+}
+
 // TestCrashAfterMark: the mark is in the mailbox, the settling never happened. The claim runs out, the next try finds the
 // mark.
 func TestCrashAfterMark(t *testing.T) {

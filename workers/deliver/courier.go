@@ -107,7 +107,7 @@ func (c *courier) deliver(ctx context.Context, f *lease.Fence, batch []parcel) (
 	}
 	there, err := c.look(ctx)
 	if err != nil {
-		return drain.Next{Wait: c.away.met(err)}, nil
+		return drain.Next{Wait: c.away.met(err), Away: true}, nil
 	}
 	results, err := c.send(ctx, batch, there)
 	if err != nil {
@@ -135,7 +135,7 @@ func (c *courier) deliver(ctx context.Context, f *lease.Fence, batch []parcel) (
 		c.stuck = 0
 	}
 	if waits != nil && len(sent)+len(refused) == 0 {
-		return drain.Next{Wait: c.away.met(waits)}, nil
+		return drain.Next{Wait: c.away.met(waits), Away: true}, nil
 	}
 	c.away.over()
 	return drain.Next{Again: true}, nil

@@ -165,7 +165,7 @@ func (h *Head) work(ctx context.Context, f *lease.Fence, batch []store.Unfinishe
 	switch {
 	case err == nil:
 	case nobodysFault(ctx, err):
-		return err
+		return errors.Join(err, h.refund(ctx, f, batch, err))
 	case len(batch) > 1:
 		h.log.WarnContext(ctx, "batch refused", "first_msg_id", batch[0].Pos.ID, "size", len(batch), "error", fault.Text(err))
 		h.singlesTo = batch[len(batch)-1].Pos
@@ -319,7 +319,7 @@ func (h *Head) texts(ctx context.Context, batch []store.Unfinished) (map[message
 		if _, ok := texts[r.Pos]; ok {
 			continue
 		}
-		text, found, err := h.mailbox.Text(ctx, r.Pos.ID)
+		text, found, err := h.reread(ctx, r.Pos.ID)
 		if err != nil {
 			return nil, err
 		}
