@@ -176,8 +176,8 @@ func (b *bench) copyRate(ctx context.Context) (float64, error) {
 	if err := client.ProduceSync(ctx, kgo.StringRecord("first")).FirstErr(); err != nil {
 		return 0, err
 	}
-	var last int64
-	if err := b.world.Mailbox.DB().QueryRowContext(ctx, "SELECT max(CMINMSGS_ID) FROM cminmsgs").Scan(&last); err != nil {
+	last, err := b.lastID(ctx)
+	if err != nil {
 		return 0, err
 	}
 	at, copied := time.Now(), 0

@@ -30,7 +30,7 @@ func roles(ctx context.Context, b *bench) error {
 	for _, r := range []struct{ name, done string }{
 		{"poll", "SELECT (SELECT committed_up_to FROM inbox_cursor) = $1"},
 		{"head", "SELECT $1 > 0 AND NOT EXISTS (SELECT 1 FROM proc_state WHERE state IN ('PENDING', 'FAILED'))"},
-		{"deliver", "SELECT $1 > 0 AND NOT EXISTS (SELECT 1 FROM msg_event WHERE state = 'PENDING')"},
+		{"deliver", "SELECT $1 > 0 AND NOT EXISTS (SELECT 1 FROM event_span WHERE state = 'PENDING')"},
 		{"backfill", "SELECT $1 > 0 AND NOT EXISTS (SELECT 1 FROM proc_state WHERE backfill_next_at IS NOT NULL)"},
 	} {
 		if err := b.role(ctx, r.name, r.done, forBacklogs()); err != nil {
@@ -45,8 +45,8 @@ func (b *bench) role(ctx context.Context, name, done string, env []string) error
 	if err := b.forgetStatements(ctx); err != nil {
 		return err
 	}
-	var last int64
-	if err := b.world.Mailbox.DB().QueryRowContext(ctx, "SELECT max(CMINMSGS_ID) FROM cminmsgs").Scan(&last); err != nil {
+	last, err := b.lastID(ctx)
+	if err != nil {
 		return err
 	}
 	before, err := spent()
