@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -37,36 +38,40 @@ const maxInsertBytes = 1 << 20
 // letter, with the event's id where it has one. The caller holds PIPELINE_LOCK (O2), without which ids of two
 // transactions would mix.
 func (s *Store) InsertEvents(ctx context.Context, tx pgx.Tx, events []outbox.Event, now time.Time) error {
-	writes, err := s.EventWrites(ctx, tx, events, now)
+	writes, err := s.EventWrites(ctx, tx, len(events), slices.Values(events), now)
 	if err != nil {
 		return err
 	}
 	return WriteAll(ctx, tx, writes)
 }
 
-// EventWrites numbers events and gives the statements that put them in, as InsertEvents does.
-func (s *Store) EventWrites(ctx context.Context, tx pgx.Tx, events []outbox.Event, now time.Time) (Writes, error) {
-	if len(events) == 0 {
+// EventWrites numbers n events and gives the statements that put them in, as InsertEvents does.
+func (s *Store) EventWrites(ctx context.Context, tx pgx.Tx, n int, events iter.Seq[outbox.Event], now time.Time) (Writes, error) {
+	if n == 0 {
 		return func(func(Write, error) bool) {}, nil
 	}
-	ids, err := s.q.EventIDs(ctx, tx, int32(len(events)))
+	ids, err := s.q.EventIDs(ctx, tx, int32(n))
 	if err != nil {
 		return nil, fmt.Errorf("number events: %w", db.Classify(err))
 	}
 	return func(yield func(Write, error) bool) {
-		for len(events) > 0 {
-			p := pgq.InsertEventsParams{Now: now}
-			n, size := 0, 0
-			for ; n < len(events) && size < maxInsertBytes; n++ {
-				size += len(events[n].Payload)
-				appendEvent(&p, events[n].WithID(ids[n]))
-			}
-			events, ids = events[n:], ids[n:]
-			if !yield(func(ctx context.Context, tx pgx.Tx) error {
-				return wrapped("insert events", s.q.InsertEvents(ctx, tx, p))
-			}, nil) {
+		p, size := pgq.InsertEventsParams{Now: now}, 0
+		insert := func() bool {
+			all := p
+			p, size = pgq.InsertEventsParams{Now: now}, 0
+			return yield(func(ctx context.Context, tx pgx.Tx) error {
+				return wrapped("insert events", s.q.InsertEvents(ctx, tx, all))
+			}, nil)
+		}
+		for e := range events {
+			appendEvent(&p, e.WithID(ids[0]))
+			ids, size = ids[1:], size+len(e.Payload)
+			if size >= maxInsertBytes && !insert() {
 				return
 			}
+		}
+		if len(p.EventIds) > 0 {
+			insert()
 		}
 	}, nil
 }

@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"iter"
 	"slices"
 	"strconv"
 	"time"
@@ -47,17 +48,25 @@ func (c *Cause) event(t Target, f *flight.Flight) Event {
 func Build(c Cause, o flight.Outcome, opt Options) []Event {
 	b := NewBatch(opt)
 	b.Add(c, o)
-	return b.Events()
+	return slices.Collect(b.All())
 }
 
 // Batch makes the events of messages that were decided one after the other: those of Build and Coalesce, but a state that a
-// later message of the batch replaces is never written down.
+// later message of the batch replaces is never written down. Payloads are written when they are asked for: of a large batch no
+// two need be in memory at a time.
 type Batch struct {
 	opt    Options
-	events []Event
-	states []*flight.Flight // what the event at the same place will say; nil when it says it already
-	newest map[int64]int    // FLID -> place of its newest event on schd
-	buf    []byte           // in which a payload is written before its size is known
+	drafts []draft
+	newest map[int64]int // FLID -> place of its newest event on schd
+	amount int
+}
+
+// draft is an event whose payload is not written yet.
+type draft struct {
+	event Event // without a target: nobody needs it any more
+	cause *Cause
+	told  *announcement  // on msg
+	state *flight.Flight // on schd; nil for a tombstone
 }
 
 // NewBatch begins a batch.
@@ -70,9 +79,7 @@ func (b *Batch) Add(c Cause, o flight.Outcome) {
 		if b.opt.MsgKey == BySNDR {
 			e.PartitionKey = c.Meta.SNDR
 		}
-		b.buf = a.appendPayload(b.buf[:0], &c, b.opt.Zone)
-		e.Payload = slices.Clone(b.buf)
-		b.push(e, nil)
+		b.push(draft{event: e, cause: &c, told: a})
 	}
 	for _, change := range o.Changes {
 		published := change.Before != nil && change.Before.Published
@@ -81,36 +88,57 @@ func (b *Batch) Add(c Cause, o flight.Outcome) {
 		}
 		e := c.event(Schd, change.After)
 		if at, found := b.newest[e.FLID]; found {
-			b.events[at].Target = "" // nobody needs it any more
+			b.drafts[at] = draft{}
+			b.amount--
 		}
-		b.newest[e.FLID] = len(b.events)
+		b.newest[e.FLID] = len(b.drafts)
 		if change.After.Published {
-			b.push(e, change.After)
+			b.push(draft{event: e, state: change.After})
 		} else {
 			e.Type = Tombstone
-			b.push(e, nil)
+			b.push(draft{event: e})
 		}
 	}
 }
 
-func (b *Batch) push(e Event, state *flight.Flight) {
-	b.events, b.states = append(b.events, e), append(b.states, state)
+func (b *Batch) push(d draft) {
+	b.drafts = append(b.drafts, d)
+	b.amount++
 }
 
-// Events gives the batch's events, in the order in which they must be stored. The batch is over then.
-func (b *Batch) Events() []Event {
-	kept := b.events[:0]
-	for i, e := range b.events {
-		if e.Target == "" {
-			continue
-		}
-		if state := b.states[i]; state != nil {
-			b.buf = flight.AppendJSON(b.buf[:0], state, b.opt.Zone)
-			e.Payload = slices.Clone(b.buf)
-		}
-		kept = append(kept, e)
+// Len is how many events the batch has; nil has none.
+func (b *Batch) Len() int {
+	if b == nil {
+		return 0
 	}
-	return kept
+	return b.amount
+}
+
+// All gives the batch's events, in the order in which they must be stored. Nothing may be added meanwhile.
+func (b *Batch) All() iter.Seq[Event] {
+	return func(yield func(Event) bool) {
+		var buf []byte // in which a payload is written before its size is known
+		for i := range b.drafts {
+			d := &b.drafts[i]
+			switch {
+			case d.event.Target == "":
+				continue
+			case d.told != nil:
+				buf = d.told.appendPayload(buf[:0], d.cause, b.opt.Zone)
+			case d.state != nil:
+				buf = flight.AppendJSON(buf[:0], d.state, b.opt.Zone)
+			default:
+				buf = buf[:0]
+			}
+			e := d.event
+			if len(buf) > 0 {
+				e.Payload = slices.Clone(buf)
+			}
+			if !yield(e) {
+				return
+			}
+		}
+	}
 }
 
 // StateOf is the event on schd that says what f is now, in the place of one that died. A flight that is not published, or nil,

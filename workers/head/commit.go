@@ -23,7 +23,7 @@ type run struct {
 	judged  []judged
 	saves   []store.Save
 	deeds   []store.Deed
-	events  []outbox.Event
+	events  *outbox.Batch
 	answers []store.Answer // only of messages that succeeded
 }
 
@@ -107,7 +107,7 @@ func (h *Head) seat(ctx context.Context, tx pgx.Tx, m *memory, msgs []input, now
 // gather makes one save a flight, in its last state, its history, and the batch's events; of schd only the newest a flight.
 func (r *run) gather(c Config) {
 	at := map[int64]int{} // FLID -> index in saves
-	events := outbox.NewBatch(outbox.Options{Zone: c.Flight.Zone, MsgKey: c.MsgKey})
+	r.events = outbox.NewBatch(outbox.Options{Zone: c.Flight.Zone, MsgKey: c.MsgKey})
 	for _, j := range r.judged {
 		if j.answers != nil && j.verdict.State == message.Succeeded {
 			r.answers = append(r.answers, *j.answers)
@@ -125,10 +125,9 @@ func (r *run) gather(c Config) {
 			r.deeds = append(r.deeds, store.Deed{Pos: j.row.Pos, Meta: j.msg.Meta, Change: ch})
 		}
 		if len(j.outcome.Changes) > 0 {
-			events.Add(j.cause(), j.outcome)
+			r.events.Add(j.cause(), j.outcome)
 		}
 	}
-	r.events = events.Events()
 }
 
 func union(a, b []string) []string {
@@ -157,7 +156,7 @@ func (h *Head) saveFlights(ctx context.Context, tx pgx.Tx, r run, now time.Time)
 	if len(r.saves) == 0 {
 		return nil
 	}
-	events, err := h.store.EventWrites(ctx, tx, r.events, now)
+	events, err := h.store.EventWrites(ctx, tx, r.events.Len(), r.events.All(), now)
 	if err != nil {
 		return err
 	}
@@ -219,7 +218,7 @@ func (h *Head) saveMessages(ctx context.Context, tx pgx.Tx, r run, g *judge, now
 		return fault.New(fault.Outage, "write message states", "%d of %d messages were still unfinished: somebody else moved them", n, len(done))
 	}
 	wake := []jobs.Role{jobs.RoleBackfill}
-	if len(r.events) > 0 {
+	if r.events.Len() > 0 {
 		wake = followers()
 	}
 	return h.waker.Wake(ctx, tx, wake...)
