@@ -190,23 +190,33 @@ func (q *Queries) DropEmptySpans(ctx context.Context, db DBTX, arg DropEmptySpan
 
 const eventBacklog = `-- name: EventBacklog :one
 WITH span AS MATERIALIZED (
-    SELECT s.state, s.first_id, s.last_id, s.amount,
-           s.state = 'DEAD' OR sum(s.amount) OVER (PARTITION BY s.state ORDER BY s.first_id, s.span_id) <= 10000 AS near
-    FROM event_span s WHERE s.target = $1
-), event AS MATERIALIZED (
-    SELECT DISTINCT e.event_id, e.state, e.created_at
-    FROM span p
+    SELECT f.first_id, f.last_id, f.span_id
+    FROM (SELECT s.first_id, s.last_id, s.span_id, sum(s.amount) OVER (ORDER BY s.first_id, s.span_id) AS upto
+          FROM (SELECT p.first_id, p.last_id, p.span_id, p.amount FROM event_span p
+                WHERE p.target = $1 AND p.state = 'PENDING' ORDER BY p.first_id, p.span_id LIMIT 10000) s) f
+    WHERE f.upto <= 10000
+), waiting AS MATERIALIZED (
+    SELECT DISTINCT e.event_id, e.created_at
+    FROM span s
     CROSS JOIN LATERAL (
-        SELECT m.event_id, m.state, m.created_at FROM msg_event m
-        WHERE m.event_id BETWEEN p.first_id AND p.last_id AND m.target = $1 AND m.state = p.state
+        SELECT m.event_id, m.created_at FROM msg_event m
+        WHERE m.event_id BETWEEN s.first_id AND s.last_id AND m.target = $1 AND m.state = 'PENDING'
         ORDER BY m.event_id LIMIT 1024
     ) e
-    WHERE p.near
 )
-SELECT ((SELECT count(*) FROM event w WHERE w.state = 'PENDING')
-      + (SELECT coalesce(sum(f.amount), 0) FROM span f WHERE NOT f.near))::bigint AS pending,
-       (SELECT count(*) FROM event d WHERE d.state = 'DEAD')::bigint AS dead,
-       coalesce((SELECT o.created_at FROM event o WHERE o.state = 'PENDING' ORDER BY o.event_id LIMIT 1),
+SELECT ((SELECT count(*) FROM waiting w)
+      + (SELECT coalesce(sum(f.amount), 0) FROM event_span f
+         WHERE f.target = $1 AND f.state = 'PENDING'
+           AND (f.first_id, f.span_id) > (SELECT l.first_id, l.span_id FROM span l ORDER BY l.first_id DESC, l.span_id DESC LIMIT 1)))::bigint AS pending,
+       (SELECT count(DISTINCT e.event_id)
+        FROM event_span d
+        CROSS JOIN LATERAL (
+            SELECT m.event_id FROM msg_event m
+            WHERE m.event_id BETWEEN d.first_id AND d.last_id AND m.target = d.target AND m.state = 'DEAD'
+            ORDER BY m.event_id LIMIT 1024
+        ) e
+        WHERE d.target = $1 AND d.state = 'DEAD')::bigint AS dead,
+       coalesce((SELECT o.created_at FROM waiting o ORDER BY o.event_id LIMIT 1),
                 timestamptz '0001-01-01 00:00:00+00')::timestamptz AS oldest
 `
 

@@ -340,3 +340,40 @@ func TestMendSpans(t *testing.T) {
 	require.Zero(t, number(t, tx, lost))
 	require.Zero(t, mend())
 }
+
+// A long outage in which events came one by one leaves a span for each: the first are read, and the number of all is known, without
+// going through all events; also while PostgreSQL believes that there is no span.
+func TestSpansOfALongOutage(t *testing.T) {
+	t.Parallel()
+	tx, s := alone(t), store.New(time.UTC)
+	for _, sql := range []string{
+		"ANALYZE event_span",
+		`INSERT INTO msg_event (event_id, target, msg_id, flid, partition_key, event_type, state_version, kind, payload, created_at)
+		 SELECT g, 'KAFKA:msg', g, g % 999, 'k', 'UPSERT', 1, 'K', '{}', now() FROM generate_series(1, 30000) g`,
+		"DELETE FROM event_span",
+		"INSERT INTO event_span (target, state, first_id, last_id, amount) SELECT target, state, event_id, event_id, 1 FROM msg_event",
+	} {
+		_, err := tx.Exec(t.Context(), sql)
+		require.NoError(t, err)
+	}
+	events := touched(t, tx, "msg_event")
+	b, err := s.EventBacklog(t.Context(), tx, outbox.Msg)
+	require.NoError(t, err)
+	require.EqualValues(t, 30_000, b.Pending)
+	require.LessOrEqual(t, touched(t, tx, "msg_event")-events, int64(10_000))
+
+	const batch = 50
+	events = touched(t, tx, "msg_event")
+	spans := touched(t, tx, "event_span")
+	waiting, err := s.PendingEvents(t.Context(), tx, outbox.Msg, 0, batch)
+	require.NoError(t, err)
+	require.Len(t, waiting, batch)
+	sent := make([]store.Delivered, batch)
+	for i, e := range waiting {
+		sent[i] = store.Delivered{ID: e.ID, FLID: e.FLID}
+	}
+	require.NoError(t, s.MarkSent(t.Context(), tx, outbox.Msg, sent, at))
+	require.LessOrEqual(t, touched(t, tx, "msg_event")-events, int64(4*batch))
+	require.LessOrEqual(t, touched(t, tx, "event_span")-spans, int64(4*batch))
+	require.EqualValues(t, 29_950, number(t, tx, "SELECT count(*) FROM event_span"))
+}
