@@ -183,13 +183,14 @@ SELECT p.msg_id, p.generation, p.state, p.attempts, p.next_attempt_at, p.process
        p.identity_key, coalesce(r.size_bytes, 0)::bigint AS size_bytes
 FROM proc_state p
 LEFT JOIN msg_raw r ON r.generation = p.generation AND r.msg_id = p.msg_id
-WHERE p.state IN ('PENDING', 'FAILED')
-  AND p.msg_id <= (SELECT c.committed_up_to FROM inbox_cursor c WHERE c.lane = $1)
+WHERE p.state IN ('PENDING', 'FAILED') AND p.msg_id > $1::bigint
+  AND p.msg_id <= (SELECT c.committed_up_to FROM inbox_cursor c WHERE c.lane = $2)
 ORDER BY p.msg_id
-LIMIT $2
+LIMIT $3
 `
 
 type HeadRowsParams struct {
+	After   int64
 	Lane    string
 	MaxRows int32
 }
@@ -208,10 +209,10 @@ type HeadRowsRow struct {
 }
 
 // The head of the line (design §3).
-// The next messages in order, never past the watermark (O1). Served by proc_state_unfinished_idx; size_bytes lets the
+// The next messages after an id in order, never past the watermark (O1). Served by proc_state_unfinished_idx; size_bytes lets the
 // caller bound what it takes into memory.
 func (q *Queries) HeadRows(ctx context.Context, db DBTX, arg HeadRowsParams) ([]HeadRowsRow, error) {
-	rows, err := db.Query(ctx, headRows, arg.Lane, arg.MaxRows)
+	rows, err := db.Query(ctx, headRows, arg.After, arg.Lane, arg.MaxRows)
 	if err != nil {
 		return nil, err
 	}

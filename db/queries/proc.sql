@@ -1,13 +1,13 @@
 -- The head of the line (design §3).
 
 -- name: HeadRows :many
--- The next messages in order, never past the watermark (O1). Served by proc_state_unfinished_idx; size_bytes lets the
+-- The next messages after an id in order, never past the watermark (O1). Served by proc_state_unfinished_idx; size_bytes lets the
 -- caller bound what it takes into memory.
 SELECT p.msg_id, p.generation, p.state, p.attempts, p.next_attempt_at, p.processing_started_at, p.received_at, p.created_at,
        p.identity_key, coalesce(r.size_bytes, 0)::bigint AS size_bytes
 FROM proc_state p
 LEFT JOIN msg_raw r ON r.generation = p.generation AND r.msg_id = p.msg_id
-WHERE p.state IN ('PENDING', 'FAILED')
+WHERE p.state IN ('PENDING', 'FAILED') AND p.msg_id > @after::bigint
   AND p.msg_id <= (SELECT c.committed_up_to FROM inbox_cursor c WHERE c.lane = @lane)
 ORDER BY p.msg_id
 LIMIT @max_rows;

@@ -158,14 +158,16 @@ func (s *Store) appendFlight(p *pgq.UpsertFlightsParams, f *flight.Flight) {
 
 // arrayText writes a text[] as PostgreSQL reads it.
 func arrayText(all []string) string {
+	if len(all) == 0 {
+		return "{}"
+	}
+	escapes := strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 	quoted := make([]string, len(all))
 	for i, s := range all {
-		quoted[i] = `"` + arrayEscapes.Replace(s) + `"`
+		quoted[i] = `"` + escapes.Replace(s) + `"`
 	}
 	return "{" + strings.Join(quoted, ",") + "}"
 }
-
-var arrayEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 
 // kept says that a list is in stand_ops, not in a table of its own.
 func kept(list string) bool { return list == "psht" || list == "tipt" }

@@ -25,9 +25,9 @@ type Unfinished struct {
 	SizeBytes   int64 // of the text; 0 when we do not have it
 }
 
-// Head gives the next unfinished messages of a lane in order, none past the watermark (O1).
-func (s *Store) Head(ctx context.Context, q db.Querier, lane string, limit int) ([]Unfinished, error) {
-	rows, err := s.q.HeadRows(ctx, q, pgq.HeadRowsParams{Lane: lane, MaxRows: int32(limit)})
+// Head gives the next unfinished messages of a lane with ids above after in order, none past the watermark (O1).
+func (s *Store) Head(ctx context.Context, q db.Querier, lane string, after int64, limit int) ([]Unfinished, error) {
+	rows, err := s.q.HeadRows(ctx, q, pgq.HeadRowsParams{Lane: lane, After: after, MaxRows: int32(limit)})
 	if err != nil {
 		return nil, fmt.Errorf("read the head: %w", db.Classify(err))
 	}

@@ -32,7 +32,7 @@ func selection(ctx context.Context, b *bench) error {
 		what string
 		run  func(pool *pgxpool.Pool) error
 	}{
-		{"head selection", func(p *pgxpool.Pool) error { _, err := s.Head(ctx, p, lane, 200); return err }},
+		{"head selection", func(p *pgxpool.Pool) error { _, err := s.Head(ctx, p, lane, 0, 200); return err }},
 		{"backfill scan", func(p *pgxpool.Pool) error {
 			tx, err := p.Begin(ctx)
 			if err != nil {

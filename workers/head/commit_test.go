@@ -163,17 +163,18 @@ func TestBatchEqualsSingles(t *testing.T) {
 			t.Parallel()
 			messages := mixed(rand.New(rand.NewPCG(seed, 0)), 60)
 			batch := func(n int) *rig { return setup(t, func(c *head.Config) { c.Batch = n }) }
-			one, all, forgetful := batch(1), batch(60), batch(1)
-			for _, r := range []*rig{one, all, forgetful} {
+			one, some, all, forgetful := batch(1), batch(7), batch(60), batch(1)
+			for _, r := range []*rig{one, some, all, forgetful} {
 				r.put(messages...)
 			}
 			for range messages {
 				forgetful.restart()
 				forgetful.step()
 			}
-			for _, r := range []*rig{one, all, forgetful} {
+			for _, r := range []*rig{one, some, all, forgetful} {
 				r.finish()
 			}
+			requireSame(t, one, some)
 			requireSame(t, one, all)
 			requireSame(t, one, forgetful)
 			const schdEvents = "SELECT count(*)::text FROM msg_event WHERE target = 'KAFKA:schd'"
