@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -13,32 +15,35 @@ import (
 	"msgexchange/deploy/systemtest/rig"
 )
 
-// The flights that the backlog is about, and how many rows one read of the mailbox and one transaction take, and one flush of
-// schd: these keys are meant to be raised where backlogs come in one piece.
+// The flights that the backlog is about, and how many rows one read of the mailbox, one transaction, one flush of schd and one
+// request to the broker take: these keys are meant to be raised where backlogs come in one piece.
 const (
 	backlogFlights = 500
-	claimBatch     = 500
-	headBatch      = 500
+	claimBatch     = 2000
+	headBatch      = 2000
 	flushLimit     = 5000
+	sendBatch      = 2000
+	pollInterval   = time.Second // an idle poller's
 	brokerPause    = 2 * time.Millisecond
 	copyTopic      = "copy"
 )
 
-// drain measures a backlog of FLOP from the commit in the mailbox until the last record is in Kafka, in turns with pgbench and
-// with a copy that does nothing but copy.
+// drain measures a backlog of FLOP that came together while the program stood still, from the moment it goes on until the last
+// record is in Kafka, in turns with pgbench and with a copy that does nothing but copy.
 func drain(ctx context.Context, b *bench) error {
 	if _, err := b.tool(ctx, "-i", "-q", "-s", "10"); err != nil {
 		return err
 	}
 	d := &drains{bench: b, cpu: cpu{}}
-	err := b.with(ctx, func(*rig.Pod) error {
+	err := b.with(ctx, func(pod *rig.Pod) error {
+		d.pod = pod
 		if _, err := b.put(ctx, schedules(b.next(), backlogFlights)); err != nil {
 			return err
 		}
 		if err := b.drained(ctx); err != nil {
 			return err
 		}
-		if err := b.settleIn(ctx); err != nil {
+		if err := d.settleIn(ctx); err != nil {
 			return err
 		}
 		for range b.rounds {
@@ -58,6 +63,7 @@ func drain(ctx context.Context, b *bench) error {
 // drains is what the rounds gave, in messages or transactions a second.
 type drains struct {
 	*bench
+	pod                      *rig.Pod
 	tps, copied, quick, slow []float64
 	cpu                      cpu // of the quick drains
 }
@@ -111,21 +117,20 @@ func (d *drains) tell() {
 func forBacklogs() []string {
 	return []string{
 		fmt.Sprintf("MSGX_PIPELINE_CLAIM_BATCH=%d", claimBatch), fmt.Sprintf("MSGX_PIPELINE_HEAD_BATCH=%d", headBatch),
-		fmt.Sprintf("MSGX_SCHD_FLUSH_LIMIT=%d", flushLimit),
+		fmt.Sprintf("MSGX_SCHD_FLUSH_LIMIT=%d", flushLimit), fmt.Sprintf("MSGX_DELIVERY_BATCH=%d", sendBatch),
 	}
 }
 
 // settleIn makes PostgreSQL know its tables as it does in a system that has run for some minutes.
 func (b *bench) settleIn(ctx context.Context) error {
 	const few = 1000
-	o := *b
-	o.backlog = few
-	_, err := o.backlogRate(ctx, 0)
-	b.seqn = o.seqn
-	if err != nil {
+	if _, err := b.put(ctx, b.backlogTexts(few)...); err != nil {
 		return err
 	}
-	_, err = b.world.Pool.Exec(ctx, "VACUUM ANALYZE")
+	if err := b.drained(ctx); err != nil {
+		return err
+	}
+	_, err := b.world.Pool.Exec(ctx, "VACUUM ANALYZE")
 	return err
 }
 
@@ -137,28 +142,35 @@ func ratios(of, by []float64) []float64 {
 	return out
 }
 
-// backlogRate drains one backlog; the system is empty and awake before it and empty after it.
-func (b *bench) backlogRate(ctx context.Context, pause time.Duration) (float64, error) {
-	texts := b.backlogTexts()
-	before := b.records("msg")
-	b.world.Broker.Delay(pause)
-	defer b.world.Broker.Delay(0)
-	at, err := b.put(ctx, texts...)
-	if err != nil {
+// backlogRate drains one backlog; the system is empty and awake before it and empty after it. The pod is stopped while the backlog
+// is written, and for longer than an idle poller sleeps: half a second of waiting for its look says nothing about a rate.
+func (d *drains) backlogRate(ctx context.Context, pause time.Duration) (float64, error) {
+	texts := d.backlogTexts(d.backlog)
+	before := d.records("msg")
+	d.world.Broker.Delay(pause)
+	defer d.world.Broker.Delay(0)
+	if err := d.pod.Signal(syscall.SIGSTOP); err != nil {
 		return 0, err
 	}
-	err = b.until(ctx, 5*time.Minute, func() (bool, error) { return b.records("msg") >= before+b.backlog, nil })
+	stopped := time.Now()
+	_, err := d.put(ctx, texts...)
+	time.Sleep(time.Until(stopped.Add(pollInterval)))
+	at := time.Now()
+	if err = errors.Join(err, d.pod.Signal(syscall.SIGCONT)); err != nil {
+		return 0, err
+	}
+	err = d.until(ctx, 5*time.Minute, func() (bool, error) { return d.records("msg") >= before+d.backlog, nil })
 	took := time.Since(at)
 	if err == nil {
-		err = b.drained(ctx)
+		err = d.drained(ctx)
 	}
-	return float64(b.backlog) / took.Seconds(), err
+	return float64(d.backlog) / took.Seconds(), err
 }
 
-// backlogTexts are the messages of one backlog, about flights in any order.
-func (b *bench) backlogTexts() []string {
+// backlogTexts are n messages of one backlog, about flights in any order.
+func (b *bench) backlogTexts(n int) []string {
 	rnd := rand.New(rand.NewPCG(uint64(b.seqn), 0))
-	texts := make([]string, b.backlog)
+	texts := make([]string, n)
 	for i := range texts {
 		texts[i] = flop(b.next(), 1+rnd.IntN(backlogFlights), i)
 	}

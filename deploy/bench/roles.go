@@ -24,7 +24,7 @@ func roles(ctx context.Context, b *bench) error {
 	if err != nil {
 		return err
 	}
-	if _, err := b.put(ctx, b.backlogTexts()...); err != nil {
+	if _, err := b.put(ctx, b.backlogTexts(b.backlog)...); err != nil {
 		return err
 	}
 	for _, r := range []struct{ name, done string }{
