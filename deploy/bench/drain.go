@@ -20,7 +20,7 @@ import (
 const (
 	backlogFlights = 500
 	claimBatch     = 2000
-	headBatch      = 2000
+	headBatch      = 4000
 	flushLimit     = 5000
 	sendBatch      = 2000
 	pollInterval   = time.Second // an idle poller's
