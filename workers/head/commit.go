@@ -34,7 +34,7 @@ func (h *Head) commit(ctx context.Context, f *lease.Fence, msgs []input) (run, e
 	var r run
 	committed := false
 	defer func() {
-		if !committed { // nor after a panic
+		if !committed || h.memory.full() { // not committed: nor after a panic
 			h.memory.forget()
 		}
 	}()
