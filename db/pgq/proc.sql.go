@@ -365,3 +365,15 @@ func (q *Queries) RefundAttempts(ctx context.Context, db DBTX, arg RefundAttempt
 	_, err := db.Exec(ctx, refundAttempts, arg.Now, arg.Ids)
 	return err
 }
+
+const unfinishedUpTo = `-- name: UnfinishedUpTo :one
+SELECT count(*) AS amount FROM proc_state WHERE state IN ('PENDING', 'FAILED') AND msg_id <= $1::bigint
+`
+
+// How many messages up to an id are unfinished. Served by proc_state_unfinished_idx.
+func (q *Queries) UnfinishedUpTo(ctx context.Context, db DBTX, upto int64) (int64, error) {
+	row := db.QueryRow(ctx, unfinishedUpTo, upto)
+	var amount int64
+	err := row.Scan(&amount)
+	return amount, err
+}

@@ -47,6 +47,12 @@ func (s *Store) Head(ctx context.Context, q db.Querier, lane string, after int64
 	return out, nil
 }
 
+// UnfinishedUpTo says how many messages up to an id are unfinished.
+func (s *Store) UnfinishedUpTo(ctx context.Context, q db.Querier, id int64) (int, error) {
+	n, err := s.q.UnfinishedUpTo(ctx, q, id)
+	return int(n), db.Classify(err)
+}
+
 // HeadPending says whether any message at or below the watermark is unfinished, also one in backoff.
 func (s *Store) HeadPending(ctx context.Context, q db.Querier, lane string) (bool, error) {
 	ok, err := s.q.HeadPending(ctx, q, lane)

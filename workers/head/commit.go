@@ -34,7 +34,7 @@ func (h *Head) commit(ctx context.Context, f *lease.Fence, msgs []input) (run, e
 	var r run
 	committed := false
 	defer func() {
-		if !committed { // nor after a panic
+		if !committed || h.memory.full() { // not committed: nor after a panic
 			h.memory.forget()
 		}
 	}()
@@ -153,15 +153,14 @@ func (j judged) arrived() time.Time {
 }
 
 func (h *Head) saveFlights(ctx context.Context, tx pgx.Tx, r run, now time.Time) error {
-	if len(r.saves) == 0 {
-		return nil
-	}
-	events, err := h.store.EventWrites(ctx, tx, r.events.Len(), r.events.All(), now)
-	if err != nil {
-		return err
-	}
-	if err := store.WriteAll(ctx, tx, h.store.SaveFlights(r.saves), h.store.InsertHistory(r.deeds, now), events); err != nil {
-		return err
+	if len(r.saves) > 0 {
+		events, err := h.store.EventWrites(ctx, tx, r.events.Len(), r.events.All(), now)
+		if err != nil {
+			return err
+		}
+		if err := store.WriteAll(ctx, tx, h.store.SaveFlights(r.saves), h.store.InsertHistory(r.deeds, now), events); err != nil {
+			return err
+		}
 	}
 	for _, j := range r.judged {
 		if j.verdict.State == message.Succeeded && j.msg.Meta.TYPE == "SCHD" {
