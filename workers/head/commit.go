@@ -79,12 +79,9 @@ func (h *Head) seat(ctx context.Context, tx pgx.Tx, m *memory, msgs []input, now
 			decoded = append(decoded, in.msg)
 		}
 	}
-	unknown := m.unknown(flight.Needs(decoded...))
-	flights, err := h.store.LoadFlights(ctx, tx, unknown)
-	if err != nil {
+	if err := h.learn(ctx, tx, m, flight.Needs(decoded...)); err != nil {
 		return nil, err
 	}
-	m.learn(unknown, flights)
 	ids, err := h.store.Identities(ctx, tx, keys)
 	if err != nil {
 		return nil, err
@@ -102,6 +99,23 @@ func (h *Head) seat(ctx context.Context, tx pgx.Tx, m *memory, msgs []input, now
 		config.Flight.Bridges = stands
 	}
 	return &judge{config: config, set: m.set, ids: ids, rebound: map[string]bool{}, now: now, asked: asked}, nil
+}
+
+// learn reads the flights that m does not know.
+func (h *Head) learn(ctx context.Context, tx pgx.Tx, m *memory, flids []int64) error {
+	unknown := m.unknown(flids)
+	read := func() error {
+		flights, err := h.store.LoadFlights(ctx, tx, unknown)
+		if err == nil {
+			m.learn(unknown, flights)
+		}
+		return err
+	}
+	const many = 1000
+	if len(unknown) > many {
+		return h.store.PlannedAnew(ctx, tx, read)
+	}
+	return read()
 }
 
 // gather makes one save a flight, in its last state, its history, and the batch's events; of schd only the newest a flight.
