@@ -47,9 +47,9 @@ func (s *Store) Head(ctx context.Context, q db.Querier, lane string, after int64
 	return out, nil
 }
 
-// UnfinishedUpTo says how many messages up to an id are unfinished.
-func (s *Store) UnfinishedUpTo(ctx context.Context, q db.Querier, id int64) (int, error) {
-	n, err := s.q.UnfinishedUpTo(ctx, q, id)
+// UnfinishedAmong says how many of the messages from … to, both inclusive, are unfinished.
+func (s *Store) UnfinishedAmong(ctx context.Context, q db.Querier, from, to int64) (int, error) {
+	n, err := s.q.UnfinishedAmong(ctx, q, pgq.UnfinishedAmongParams{From: from, To: to})
 	return int(n), db.Classify(err)
 }
 

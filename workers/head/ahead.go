@@ -51,7 +51,7 @@ func (h *Head) next(ctx context.Context, f *lease.Fence) (ahead, error) {
 			return ahead{}, err
 		}
 		if len(first) == 1 && first[0].Pos == a.rows[0].Pos && first[0].Attempts == a.rows[0].Attempts {
-			n, err := h.store.UnfinishedUpTo(ctx, h.pool, a.rows[len(a.rows)-1].Pos.ID)
+			n, err := h.store.UnfinishedAmong(ctx, h.pool, a.rows[0].Pos.ID, a.rows[len(a.rows)-1].Pos.ID)
 			if err != nil || n == len(a.rows) {
 				return a, err
 			}
