@@ -1,5 +1,18 @@
 -- The schema as the migrations leave it, for review. Written by: go test ./db -run upDownUp -update
 
+CREATE FUNCTION public.event_span_add() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO '$user', 'public'
+    AS $$
+BEGIN
+    INSERT INTO event_span (target, state, first_id, last_id, amount)
+    SELECT e.target, e.state, min(e.event_id), max(e.event_id), count(*)
+    FROM written e WHERE e.state <> 'SENT'
+    GROUP BY e.target, e.state, e.event_id >> 10;
+    RETURN NULL;
+END
+$$;
+
 CREATE TABLE public.consistency_difference (
     id bigint NOT NULL,
     flid bigint NOT NULL,
@@ -26,6 +39,28 @@ CREATE TABLE public.delivery_term (
     producer_id bigint NOT NULL,
     epoch smallint NOT NULL,
     CONSTRAINT delivery_term_target_check CHECK ((target = ANY (ARRAY['KAFKA:msg'::text, 'KAFKA:schd'::text])))
+);
+
+CREATE TABLE public.event_span (
+    target text NOT NULL,
+    state text NOT NULL,
+    first_id bigint NOT NULL,
+    last_id bigint NOT NULL,
+    span_id bigint NOT NULL,
+    amount integer NOT NULL,
+    CONSTRAINT event_span_amount_check CHECK ((amount > 0)),
+    CONSTRAINT event_span_last_id_check CHECK (((last_id >= first_id) AND (last_id <= (first_id + 1023)))),
+    CONSTRAINT event_span_state_check CHECK ((state = ANY (ARRAY['PENDING'::text, 'DEAD'::text])))
+)
+WITH (autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='2000', autovacuum_analyze_scale_factor='0', autovacuum_analyze_threshold='2000');
+
+ALTER TABLE public.event_span ALTER COLUMN span_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.event_span_span_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
 );
 
 CREATE TABLE public.flight_abtm (
@@ -293,6 +328,7 @@ CREATE TABLE public.inbox_cursor (
     updated_at timestamp with time zone NOT NULL,
     mailbox text,
     mode text,
+    topics text,
     CONSTRAINT inbox_cursor_committed_up_to_check CHECK ((committed_up_to >= 0)),
     CONSTRAINT inbox_cursor_id_step_check CHECK ((id_step > 0)),
     CONSTRAINT inbox_cursor_mode_check CHECK ((mode = ANY (ARRAY['live'::text, 'shadow'::text])))
@@ -338,7 +374,7 @@ CREATE TABLE public.msg_event (
     CONSTRAINT msg_event_state_check CHECK ((state = ANY (ARRAY['PENDING'::text, 'SENT'::text, 'DEAD'::text]))),
     CONSTRAINT msg_event_target_check CHECK ((target = ANY (ARRAY['KAFKA:msg'::text, 'KAFKA:schd'::text])))
 )
-WITH (fillfactor='80', autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='5000', autovacuum_analyze_scale_factor='0.02');
+WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='5000', autovacuum_analyze_scale_factor='0.02', fillfactor='50');
 
 CREATE SEQUENCE public.msg_event_event_id_seq
     START WITH 1
@@ -432,6 +468,8 @@ CREATE TABLE public.pipeline_lease (
     epoch bigint DEFAULT 1 NOT NULL,
     holder text DEFAULT ''::text NOT NULL,
     heartbeat_at timestamp with time zone NOT NULL,
+    turn bigint DEFAULT 0 NOT NULL,
+    troubled_at timestamp with time zone,
     CONSTRAINT pipeline_lease_epoch_check CHECK ((epoch > 0)),
     CONSTRAINT pipeline_lease_role_check CHECK ((role = ANY (ARRAY['poll'::text, 'head'::text, 'msg'::text, 'schd'::text, 'backfill'::text, 'request'::text])))
 )
@@ -476,7 +514,7 @@ CREATE TABLE public.proc_state (
     CONSTRAINT proc_state_root_error_class_check CHECK ((root_error_class = ANY (ARRAY['MALFORMED'::text, 'PROTOCOL'::text, 'CODEC_ERROR'::text, 'UNSUPPORTED'::text, 'INFRA'::text, 'EXHAUSTED'::text]))),
     CONSTRAINT proc_state_state_check CHECK ((state = ANY (ARRAY['PENDING'::text, 'FAILED'::text, 'SUCCEEDED'::text, 'SKIPPED'::text, 'DEAD'::text])))
 )
-WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='5000', autovacuum_analyze_scale_factor='0.02');
+WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='5000', autovacuum_analyze_scale_factor='0.02', fillfactor='45');
 
 CREATE TABLE public.proc_state_hst (
     msg_id bigint NOT NULL,
@@ -646,6 +684,9 @@ ALTER TABLE ONLY public.consistency_difference
 ALTER TABLE ONLY public.delivery_term
     ADD CONSTRAINT delivery_term_pkey PRIMARY KEY (lane, target);
 
+ALTER TABLE ONLY public.event_span
+    ADD CONSTRAINT event_span_pkey PRIMARY KEY (target, state, first_id, span_id);
+
 ALTER TABLE ONLY public.flight_abtm
     ADD CONSTRAINT flight_abtm_pkey PRIMARY KEY (flid, asno);
 
@@ -759,8 +800,6 @@ CREATE UNIQUE INDEX inbox_cursor_one_lane ON public.inbox_cursor USING btree ((t
 
 CREATE INDEX msg_event_created_at_idx ON public.msg_event USING btree (created_at, event_id);
 
-CREATE INDEX msg_event_dead_idx ON public.msg_event USING btree (target, event_id) WHERE (state = 'DEAD'::text);
-
 CREATE INDEX msg_event_flid_idx ON public.msg_event USING btree (flid, event_id);
 
 CREATE INDEX msg_event_hst_created_at_idx ON public.msg_event_hst USING btree (created_at, event_id);
@@ -772,8 +811,6 @@ CREATE INDEX msg_event_hst_flid_idx ON public.msg_event_hst USING btree (flid, e
 CREATE INDEX msg_event_hst_msg_id_idx ON public.msg_event_hst USING btree (generation, msg_id);
 
 CREATE INDEX msg_event_msg_id_idx ON public.msg_event USING btree (msg_id);
-
-CREATE INDEX msg_event_pending_idx ON public.msg_event USING btree (target, event_id) WHERE (state = 'PENDING'::text);
 
 CREATE INDEX msg_identity_bound_at_idx ON public.msg_identity USING brin (bound_at) WITH (autosummarize='on');
 
@@ -840,6 +877,10 @@ CREATE INDEX req_track_state_idx ON public.req_track USING btree (state, registe
 CREATE INDEX schd_snap_log_recv_at_idx ON public.schd_snap_log USING btree (recv_at);
 
 CREATE INDEX schd_snap_log_scope_end_idx ON public.schd_snap_log USING btree (scope_end, recv_at);
+
+CREATE TRIGGER event_span_insert AFTER INSERT ON public.msg_event REFERENCING NEW TABLE AS written FOR EACH STATEMENT EXECUTE FUNCTION public.event_span_add();
+
+CREATE TRIGGER event_span_update AFTER UPDATE ON public.msg_event REFERENCING NEW TABLE AS written FOR EACH STATEMENT EXECUTE FUNCTION public.event_span_add();
 
 ALTER TABLE ONLY public.flight_abtm
     ADD CONSTRAINT flight_abtm_flid_fkey FOREIGN KEY (flid) REFERENCES public.flight_schd(flid) ON DELETE CASCADE;

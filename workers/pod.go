@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -35,6 +36,9 @@ type Deps struct {
 	// Work has every role: also those this pod does not work, for its watcher watches them all.
 	Work  map[jobs.Role]drain.Role
 	Roles []jobs.Role // the roles this pod works; none: it only watches
+	// Needs are the neighbours without which roles cannot work. Where one is named, a pod that alone cannot reach it leaves the
+	// role to others (decision 0023).
+	Needs map[jobs.Role]drain.Needs
 	// Keeper knows the work that the clock asks for. Every pod that may lead has one; Maintain says that this pod does it too.
 	Keeper   *maintenance.Keeper
 	Maintain bool
@@ -47,7 +51,9 @@ type Deps struct {
 type Pod struct {
 	deps     Deps
 	client   *Client
+	places   map[jobs.Role]*drain.Place
 	stopping chan struct{}
+	leaving  sync.WaitGroup // queues being left
 }
 
 // River's own pace, set for this work: its defaults add up to 100 ms a hop and rescue after an hour (design O4, §4).
@@ -67,10 +73,13 @@ func NewInserter(pool *pgxpool.Pool, log *slog.Logger) (*Client, error) {
 
 // New puts a pod together.
 func New(d Deps) (*Pod, error) {
-	p := &Pod{deps: d, stopping: make(chan struct{})}
+	p := &Pod{deps: d, places: map[jobs.Role]*drain.Place{}, stopping: make(chan struct{})}
 	queues := map[string]river.QueueConfig{}
 	for _, r := range d.Roles {
-		queues[string(r)] = river.QueueConfig{MaxWorkers: slotsPerRole}
+		queues[string(r)] = queueOfRole()
+		if needs, ok := d.Needs[r]; ok {
+			p.places[r] = drain.NewPlace(r, needs, p, d.Log)
+		}
 	}
 	if d.Maintain {
 		queues[jobs.QueueMaintenance] = river.QueueConfig{MaxWorkers: slotsPerRole}
@@ -119,7 +128,8 @@ func (p *Pod) works() bool { return len(p.deps.Roles) > 0 || p.deps.Maintain }
 
 func (p *Pod) drain(r jobs.Role) *drain.Drain {
 	return &drain.Drain{
-		Role: r, Work: p.deps.Work[r], Pool: p.deps.Pool, Waker: p.deps.Waker, Config: p.deps.Drain, Log: p.deps.Log, Stopping: p.stopping,
+		Role: r, Work: p.deps.Work[r], Pool: p.deps.Pool, Waker: p.deps.Waker, Config: p.deps.Drain, Log: p.deps.Log, Place: p.places[r],
+		Stopping: p.stopping,
 	}
 }
 
@@ -137,7 +147,7 @@ func (p *Pod) Run(ctx context.Context) error {
 	}
 	watcher := &drain.Watcher{
 		Lane: p.deps.Lane, Roles: p.deps.Work, Pool: p.deps.Pool, Waker: p.deps.Waker, Config: p.deps.Drain, Log: p.deps.Log, Now: time.Now,
-		Paused: p.paused,
+		Paused: p.paused, Pod: p.deps.Name, Places: p.places,
 	}
 	g, watching := errgroup.WithContext(ctx)
 	g.Go(func() error { return watcher.Run(watching) })
@@ -207,6 +217,8 @@ func (p *Pod) end(ctx context.Context) error {
 	}
 	if err != nil { // whoever takes over finds out from the tables; for this process it is the end all the same
 		p.deps.Log.WarnContext(ctx, "river did not end in time", "error", fault.Text(err))
+		return nil
 	}
+	p.leaving.Wait()
 	return nil
 }

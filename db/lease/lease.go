@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -30,12 +31,16 @@ type Fence struct {
 	epoch  int64
 	holder string
 	q      *pgq.Queries
+
+	turn  atomic.Int64 // of our last transaction that was committed
+	chain atomic.Int64 // see Chain
 }
 
 // Take makes holder the holder of the role for the epoch of the wake-up, or fails with ErrFenced when that epoch is over.
 // holder must be unique to this one run of this one job: a job that River runs twice fences its own first run.
 func Take(ctx context.Context, pool *pgxpool.Pool, role jobs.Role, w jobs.Wake, holder string) (*Fence, error) {
 	f := &Fence{pool: pool, lane: w.Lane, role: role, epoch: w.Epoch, holder: holder, q: pgq.New()}
+	f.turn.Store(-1)
 	n, err := f.q.TakeLease(ctx, pool, pgq.TakeLeaseParams{Holder: holder, Lane: w.Lane, Role: string(role), Epoch: w.Epoch})
 	if err != nil {
 		return nil, fmt.Errorf("take lease of %s: %w", role, db.Classify(err))
@@ -55,23 +60,45 @@ func (f *Fence) Lane() string { return f.lane }
 // Tx runs fn in one transaction that holds the role's row lock and has checked epoch and holder first. Nothing of fn is
 // kept when it fails or when the lease is another's (ErrFenced). A failed commit means unknown: the next run finds out.
 func (f *Fence) Tx(ctx context.Context, fn func(tx pgx.Tx) error) error {
-	return db.InTx(ctx, f.pool, func(tx pgx.Tx) error {
-		if err := f.Hold(ctx, tx); err != nil {
+	var turn int64
+	err := db.InTx(ctx, f.pool, func(tx pgx.Tx) (err error) {
+		if turn, err = f.hold(ctx, tx); err != nil {
 			return err
 		}
 		return fn(tx)
 	})
+	if err == nil {
+		f.turn.Store(turn)
+	}
+	return err
 }
+
+// Chain names the unbroken row of transactions that the present one, or the last one, of Tx belongs to. As long as it stays the
+// same nobody else has written under the role's lock in between, and no commit of ours was lost with a server: what was read or
+// written in them is still so.
+func (f *Fence) Chain() int64 { return f.chain.Load() }
 
 // Hold locks the role's row in tx and checks that it is still ours.
 func (f *Fence) Hold(ctx context.Context, tx pgx.Tx) error {
-	n, err := f.q.HoldLease(ctx, tx, pgq.HoldLeaseParams{Lane: f.lane, Role: string(f.role), Epoch: f.epoch, Holder: f.holder})
-	return fenced("hold", f.role, n, err)
+	_, err := f.hold(ctx, tx)
+	return err
 }
 
-// Beat shows that the holder lives. It does not wait for a fenced transaction under way, and says nothing then.
-func (f *Fence) Beat(ctx context.Context) error {
-	_, err := f.q.BeatLease(ctx, f.pool, pgq.BeatLeaseParams{Lane: f.lane, Role: string(f.role), Epoch: f.epoch, Holder: f.holder})
+func (f *Fence) hold(ctx context.Context, tx pgx.Tx) (turn int64, err error) {
+	held, err := f.q.HoldLease(ctx, tx, pgq.HoldLeaseParams{Lane: f.lane, Role: string(f.role), Epoch: f.epoch, Holder: f.holder})
+	if err := fenced("hold", f.role, int64(len(held)), err); err != nil {
+		return 0, err
+	}
+	if turn = held[0].Turn; turn != f.turn.Load()+1 {
+		f.chain.Add(1)
+	}
+	return turn, nil
+}
+
+// Beat shows that the holder lives, and whether it cannot reach what the role needs: any pod that can may then Relieve it. It
+// does not wait for a fenced transaction under way, and says nothing then.
+func (f *Fence) Beat(ctx context.Context, troubled bool) error {
+	_, err := f.q.BeatLease(ctx, f.pool, pgq.BeatLeaseParams{Troubled: troubled, Lane: f.lane, Role: string(f.role), Epoch: f.epoch, Holder: f.holder})
 	return db.Classify(err)
 }
 
@@ -91,7 +118,8 @@ func fenced(op string, role jobs.Role, rows int64, err error) error {
 	return nil
 }
 
-// Block keeps the workers of a role from committing in any lane until tx ends, without taking the role from them.
+// Block keeps the workers of a role from committing in any lane until tx ends, without taking the role from them. Their next
+// transaction begins a new chain.
 func Block(ctx context.Context, tx pgx.Tx, role jobs.Role) error {
 	return classified("hold up "+string(role), pgq.New().BlockLeases(ctx, tx, string(role)))
 }
@@ -102,6 +130,8 @@ type Status struct {
 	Epoch     int64
 	Holder    string // empty: no drain is open
 	Heartbeat time.Time
+	// Troubled says that the holder lives and cannot reach what the role needs.
+	Troubled bool
 }
 
 // Open says that a drain holds the role and has not closed.
@@ -121,7 +151,7 @@ func Read(ctx context.Context, q db.Querier, lane string, roles []jobs.Role) ([]
 	}
 	out := make([]Status, len(rows))
 	for i, r := range rows {
-		out[i] = Status{Role: jobs.Role(r.Role), Epoch: r.Epoch, Holder: r.Holder, Heartbeat: r.HeartbeatAt}
+		out[i] = Status{Role: jobs.Role(r.Role), Epoch: r.Epoch, Holder: r.Holder, Heartbeat: r.HeartbeatAt, Troubled: r.TroubledAt != nil}
 	}
 	return out, nil
 }
@@ -134,6 +164,16 @@ func Advance(ctx context.Context, tx pgx.Tx, lane string, seen Status) (epoch in
 		return 0, false, nil
 	}
 	return epoch, err == nil, classified("advance the lease of "+string(seen.Role), err)
+}
+
+// Relieve ends the epoch of a holder that says it cannot reach what the role needs, and gives the new one. ok is false when it
+// no longer says so, or has a transaction under way.
+func Relieve(ctx context.Context, tx pgx.Tx, lane string, seen Status) (epoch int64, ok bool, err error) {
+	epoch, err = pgq.New().RelieveLease(ctx, tx, pgq.RelieveLeaseParams{Lane: lane, Role: string(seen.Role), Epoch: seen.Epoch})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, false, nil
+	}
+	return epoch, err == nil, classified("relieve the holder of "+string(seen.Role), err)
 }
 
 // LockWakeShared orders an enqueuer, until its commit, against the closing of the roles' drains (O3).

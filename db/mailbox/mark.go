@@ -171,7 +171,8 @@ func (m *Mailbox) rowStates(ctx context.Context, tx *sql.Tx, table string, ids [
 	return out, rows.Err()
 }
 
-// markStatement writes marks at once, each row its own values; a SUBSYSTEM column that has a value keeps it.
+// markStatement writes marks at once, each row its own values; a SUBSYSTEM column that has a value keeps it. What is the same for
+// all, as sender and status nearly always are, is said once: the server would walk a CASE of fifty for each row.
 func markStatement(table string, marks []backfill.Mark, at time.Time) (string, []any) {
 	columns := []struct {
 		name  string
@@ -184,10 +185,8 @@ func markStatement(table string, marks []backfill.Mark, at time.Time) (string, [
 		{"CMINMSGS_SUBSYSTEM_SUBTYPE", func(k backfill.Mark) any { return code(k.Meta.STYP) }},
 		{"CMINMSGS_SUBSYSTEM_TYPE", func(k backfill.Mark) any { return code(k.Meta.TYPE) }},
 	}
-	var (
-		b    strings.Builder
-		args []any
-	)
+	var b strings.Builder
+	args := make([]any, 0, 1+(2*len(columns)+1)*len(marks))
 	b.WriteString("UPDATE " + table + " SET CMINMSGS_DATE_PROCESSED = ?")
 	args = append(args, second(at))
 	for i, c := range columns {
@@ -195,12 +194,17 @@ func markStatement(table string, marks []backfill.Mark, at time.Time) (string, [
 		if i > 0 {
 			b.WriteString("COALESCE(" + c.name + ", ")
 		}
-		b.WriteString("CASE CMINMSGS_ID")
-		for _, k := range marks {
-			b.WriteString(" WHEN ? THEN ?")
-			args = append(args, k.ID, c.value(k))
+		first := c.value(marks[0])
+		if slices.ContainsFunc(marks, func(k backfill.Mark) bool { return c.value(k) != first }) {
+			b.WriteString("CASE CMINMSGS_ID")
+			for _, k := range marks {
+				args = append(args, k.ID, c.value(k))
+			}
+			b.WriteString(strings.Repeat(" WHEN ? THEN ?", len(marks)) + " END")
+		} else {
+			b.WriteString("?")
+			args = append(args, first)
 		}
-		b.WriteString(" END")
 		if i > 0 {
 			b.WriteString(")")
 		}

@@ -7,7 +7,6 @@ package pgq
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 )
 
@@ -142,6 +141,19 @@ func (q *Queries) DebtStats(ctx context.Context, db DBTX, now time.Time) (DebtSt
 	return i, err
 }
 
+const lineCrowded = `-- name: LineCrowded :one
+SELECT (count(*) = $1::bigint)::boolean AS crowded
+FROM (SELECT 1 FROM proc_state WHERE state IN ('PENDING', 'FAILED') ORDER BY msg_id LIMIT $1::bigint) AS line
+`
+
+// Whether at least so many messages are unfinished. Served by proc_state_unfinished_idx, whose first entries it counts.
+func (q *Queries) LineCrowded(ctx context.Context, db DBTX, crowd int64) (bool, error) {
+	row := db.QueryRow(ctx, lineCrowded, crowd)
+	var crowded bool
+	err := row.Scan(&crowded)
+	return crowded, err
+}
+
 const nextDebt = `-- name: NextDebt :many
 SELECT backfill_next_at FROM proc_state WHERE backfill_next_at IS NOT NULL AND backfill_abandoned_at IS NULL
 ORDER BY backfill_next_at LIMIT 1
@@ -234,25 +246,46 @@ func (q *Queries) ResumeDebts(ctx context.Context, db DBTX, arg ResumeDebtsParam
 
 const settleDebts = `-- name: SettleDebts :execrows
 UPDATE proc_state p SET
-    backfill_at = x.at, backfill_next_at = CASE WHEN x.at IS NULL THEN coalesce(x.next_at, $1) END,
-    backfill_attempts = x.attempts, backfill_error = x.error,
-    backfill_abandoned_at = x.abandoned_at, backfill_abandoned_reason = x.reason
-FROM jsonb_to_recordset($2::jsonb) AS x(
-    msg_id bigint, generation integer, replay_count integer, attempts integer, at timestamptz, next_at timestamptz, error text,
-    abandoned_at timestamptz, reason text)
+    backfill_at = nullif(x.at, timestamptz '0001-01-01 00:00:00+00'),
+    backfill_next_at = CASE WHEN x.at = timestamptz '0001-01-01 00:00:00+00'
+        THEN coalesce(nullif(x.next_at, timestamptz '0001-01-01 00:00:00+00'), $1) END,
+    backfill_attempts = x.attempts, backfill_error = nullif(x.error, ''),
+    backfill_abandoned_at = nullif(x.abandoned_at, timestamptz '0001-01-01 00:00:00+00'), backfill_abandoned_reason = nullif(x.reason, '')
+FROM (SELECT unnest($2::bigint[]) AS msg_id, unnest($3::integer[]) AS generation, unnest($4::integer[]) AS replay_count,
+             unnest($5::integer[]) AS attempts, unnest($6::timestamptz[]) AS at, unnest($7::timestamptz[]) AS next_at,
+             unnest($8::text[]) AS error, unnest($9::timestamptz[]) AS abandoned_at, unnest($10::text[]) AS reason) x
 WHERE p.msg_id = x.msg_id AND p.generation = x.generation AND p.replay_count = x.replay_count
   AND p.state IN ('SUCCEEDED', 'SKIPPED', 'DEAD') AND p.backfill_at IS NULL AND p.backfill_next_at IS NOT NULL
 `
 
 type SettleDebtsParams struct {
-	Now  *time.Time
-	Rows json.RawMessage
+	Now          *time.Time
+	Ids          []int64
+	Generations  []int32
+	ReplayCounts []int32
+	Attempts     []int32
+	Ats          []time.Time
+	NextAts      []time.Time
+	Errors       []string
+	AbandonedAts []time.Time
+	Reasons      []string
 }
 
 // Only debts that are still the same: neither put back nor archived meanwhile. A debt given up stays owed (next_at), but
-// leaves the scan.
+// leaves the scan. Empty texts and the year 1 are NULL.
 func (q *Queries) SettleDebts(ctx context.Context, db DBTX, arg SettleDebtsParams) (int64, error) {
-	result, err := db.Exec(ctx, settleDebts, arg.Now, arg.Rows)
+	result, err := db.Exec(ctx, settleDebts,
+		arg.Now,
+		arg.Ids,
+		arg.Generations,
+		arg.ReplayCounts,
+		arg.Attempts,
+		arg.Ats,
+		arg.NextAts,
+		arg.Errors,
+		arg.AbandonedAts,
+		arg.Reasons,
+	)
 	if err != nil {
 		return 0, err
 	}

@@ -168,6 +168,42 @@ func (q *Queries) LiveChildren(ctx context.Context, db DBTX, flids []int64) ([]L
 	return items, nil
 }
 
+const mendSpans = `-- name: MendSpans :one
+WITH page AS MATERIALIZED (
+    SELECT e.event_id, e.target, e.state FROM msg_event e WHERE e.event_id > $1 ORDER BY e.event_id LIMIT $2
+), mended AS (
+    INSERT INTO event_span (target, state, first_id, last_id, amount)
+    SELECT p.target, p.state, min(p.event_id), max(p.event_id), count(*)
+    FROM page p
+    WHERE p.state <> 'SENT'
+      AND NOT EXISTS (SELECT 1 FROM event_span s
+                      WHERE s.target = p.target AND s.state = p.state AND s.first_id BETWEEN p.event_id - 1023 AND p.event_id AND s.last_id >= p.event_id)
+    GROUP BY p.target, p.state, p.event_id >> 10
+    RETURNING amount
+)
+SELECT coalesce((SELECT max(p.event_id) FROM page p), 0)::bigint AS last_id, (SELECT coalesce(sum(m.amount), 0) FROM mended m)::bigint AS mended
+`
+
+type MendSpansParams struct {
+	After   int64
+	MaxRows int32
+}
+
+type MendSpansRow struct {
+	LastID int64
+	Mended int64
+}
+
+// Looks whether each event of a page that waits or is dead lies in a span of its own state, and gives those that do not one: they would
+// never be sent. That takes somebody who kept triggers from running. last_id is where the page ended, 0 when there was none.
+// Served by msg_event_pkey and event_span_pkey.
+func (q *Queries) MendSpans(ctx context.Context, db DBTX, arg MendSpansParams) (MendSpansRow, error) {
+	row := db.QueryRow(ctx, mendSpans, arg.After, arg.MaxRows)
+	var i MendSpansRow
+	err := row.Scan(&i.LastID, &i.Mended)
+	return i, err
+}
+
 const messageStates = `-- name: MessageStates :many
 SELECT p.msg_id, p.generation, p.state, p.backfill_next_at, p.backfill_at, p.backfill_abandoned_at
 FROM proc_state p WHERE p.msg_id = ANY($1::bigint[])

@@ -90,26 +90,19 @@ func (q *Queries) ClaimTerm(ctx context.Context, db DBTX, arg ClaimTermParams) (
 
 const closeDeadEvents = `-- name: CloseDeadEvents :execrows
 UPDATE msg_event e SET state = 'SENT', sent_at = $1, superseded_by = x.newer
-FROM (SELECT unnest($3::bigint[]) AS flid, unnest($4::bigint[]) AS newer) x
-WHERE e.target = $2 AND e.state = 'DEAD' AND e.flid = x.flid AND e.event_id < x.newer
+FROM (SELECT unnest($2::bigint[]) AS event_id, unnest($3::bigint[]) AS newer) x
+WHERE e.event_id = x.event_id AND e.state = 'DEAD'
 `
 
 type CloseDeadEventsParams struct {
-	Now    *time.Time
-	Target string
-	Flids  []int64
-	Newer  []int64
+	Now   *time.Time
+	Ids   []int64
+	Newer []int64
 }
 
-// Events that died and are older than what their flight's consumers have now: they must never go out any more, also when
-// an operator sends the dead again. Served by msg_event_dead_idx.
+// Dead events that must never go out any more, also when an operator sends the dead again. Served by the primary key.
 func (q *Queries) CloseDeadEvents(ctx context.Context, db DBTX, arg CloseDeadEventsParams) (int64, error) {
-	result, err := db.Exec(ctx, closeDeadEvents,
-		arg.Now,
-		arg.Target,
-		arg.Flids,
-		arg.Newer,
-	)
+	result, err := db.Exec(ctx, closeDeadEvents, arg.Now, arg.Ids, arg.Newer)
 	if err != nil {
 		return 0, err
 	}
@@ -117,10 +110,16 @@ func (q *Queries) CloseDeadEvents(ctx context.Context, db DBTX, arg CloseDeadEve
 }
 
 const deadEvents = `-- name: DeadEvents :many
-SELECT event_id FROM msg_event
-WHERE state = 'DEAD' AND ($1::text IS NULL OR target = $1)
-  AND event_id BETWEEN $2 AND $3
-ORDER BY event_id LIMIT $4
+SELECT DISTINCT e.event_id
+FROM event_span s
+CROSS JOIN LATERAL (
+    SELECT m.event_id FROM msg_event m
+    WHERE m.event_id BETWEEN s.first_id AND s.last_id AND m.target = s.target AND m.state = 'DEAD'
+    ORDER BY m.event_id LIMIT 1024
+) e
+WHERE s.state = 'DEAD' AND ($1::text IS NULL OR s.target = $1)
+  AND e.event_id BETWEEN $2::bigint AND $3::bigint
+ORDER BY e.event_id LIMIT $4
 `
 
 type DeadEventsParams struct {
@@ -130,7 +129,7 @@ type DeadEventsParams struct {
 	MaxRows int32
 }
 
-// What an operator may send again. Served by msg_event_dead_idx.
+// What an operator may send again. Served by event_span_pkey and msg_event_pkey.
 func (q *Queries) DeadEvents(ctx context.Context, db DBTX, arg DeadEventsParams) ([]int64, error) {
 	rows, err := db.Query(ctx, deadEvents,
 		arg.Target,
@@ -156,10 +155,68 @@ func (q *Queries) DeadEvents(ctx context.Context, db DBTX, arg DeadEventsParams)
 	return items, nil
 }
 
+const dropEmptySpans = `-- name: DropEmptySpans :execrows
+DELETE FROM event_span d WHERE d.ctid = ANY (ARRAY(
+    SELECT s.ctid FROM event_span s
+    WHERE s.target = $1 AND s.state = $2 AND s.first_id BETWEEN $3::bigint - 1023 AND $4::bigint
+      AND (SELECT e.event_id FROM msg_event e
+           WHERE e.event_id BETWEEN s.first_id AND s.last_id AND e.target = s.target AND e.state = s.state
+           ORDER BY e.event_id DESC LIMIT 1) IS NULL
+    FOR UPDATE SKIP LOCKED))
+`
+
+type DropEmptySpansParams struct {
+	Target string
+	State  string
+	FromID int64
+	ToID   int64
+}
+
+// Spans of a target and state, of those that may have events from … to, in which none is any more. Anybody may do so at any time:
+// an event that comes to wait meanwhile has a span of its own. The newest event is looked for first: it is the last to be sent.
+// What somebody else is dropping is left to him. Served by event_span_pkey and msg_event_pkey, the rows by their places.
+func (q *Queries) DropEmptySpans(ctx context.Context, db DBTX, arg DropEmptySpansParams) (int64, error) {
+	result, err := db.Exec(ctx, dropEmptySpans,
+		arg.Target,
+		arg.State,
+		arg.FromID,
+		arg.ToID,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const eventBacklog = `-- name: EventBacklog :one
-SELECT (SELECT count(*) FROM msg_event p WHERE p.target = $1 AND p.state = 'PENDING')::bigint AS pending,
-       (SELECT count(*) FROM msg_event d WHERE d.target = $1 AND d.state = 'DEAD')::bigint AS dead,
-       coalesce((SELECT o.created_at FROM msg_event o WHERE o.target = $1 AND o.state = 'PENDING' ORDER BY o.event_id LIMIT 1),
+WITH span AS MATERIALIZED (
+    SELECT f.first_id, f.last_id, f.span_id
+    FROM (SELECT s.first_id, s.last_id, s.span_id, sum(s.amount) OVER (ORDER BY s.first_id, s.span_id) AS upto
+          FROM (SELECT p.first_id, p.last_id, p.span_id, p.amount FROM event_span p
+                WHERE p.target = $1 AND p.state = 'PENDING' ORDER BY p.first_id, p.span_id LIMIT 10000) s) f
+    WHERE f.upto <= 10000
+), waiting AS MATERIALIZED (
+    SELECT DISTINCT e.event_id, e.created_at
+    FROM span s
+    CROSS JOIN LATERAL (
+        SELECT m.event_id, m.created_at FROM msg_event m
+        WHERE m.event_id BETWEEN s.first_id AND s.last_id AND m.target = $1 AND m.state = 'PENDING'
+        ORDER BY m.event_id LIMIT 1024
+    ) e
+)
+SELECT ((SELECT count(*) FROM waiting w)
+      + (SELECT coalesce(sum(f.amount), 0) FROM event_span f
+         WHERE f.target = $1 AND f.state = 'PENDING'
+           AND (f.first_id, f.span_id) > (SELECT l.first_id, l.span_id FROM span l ORDER BY l.first_id DESC, l.span_id DESC LIMIT 1)))::bigint AS pending,
+       (SELECT count(DISTINCT e.event_id)
+        FROM event_span d
+        CROSS JOIN LATERAL (
+            SELECT m.event_id FROM msg_event m
+            WHERE m.event_id BETWEEN d.first_id AND d.last_id AND m.target = d.target AND m.state = 'DEAD'
+            ORDER BY m.event_id LIMIT 1024
+        ) e
+        WHERE d.target = $1 AND d.state = 'DEAD')::bigint AS dead,
+       coalesce((SELECT o.created_at FROM waiting o ORDER BY o.event_id LIMIT 1),
                 timestamptz '0001-01-01 00:00:00+00')::timestamptz AS oldest
 `
 
@@ -169,8 +226,9 @@ type EventBacklogRow struct {
 	Oldest  time.Time
 }
 
-// What the metrics say of a target. Index-only on the two partial indexes, but for the time of the oldest, which is the
-// year 1 when nothing waits.
+// How a target stands. The events of the first spans are counted, up to some ten thousand that wait; of spans behind them, where
+// nobody has come yet, it is known how many came in. oldest is the year 1 when nothing waits. Served by event_span_pkey and
+// msg_event_pkey.
 func (q *Queries) EventBacklog(ctx context.Context, db DBTX, target string) (EventBacklogRow, error) {
 	row := db.QueryRow(ctx, eventBacklog, target)
 	var i EventBacklogRow
@@ -178,27 +236,54 @@ func (q *Queries) EventBacklog(ctx context.Context, db DBTX, target string) (Eve
 	return i, err
 }
 
-const eventIDs = `-- name: EventIDs :many
+const eventIDs = `-- name: EventIDs :one
 
-SELECT nextval('msg_event_event_id_seq')::bigint AS event_id FROM generate_series(1, $1::integer)
+SELECT array_agg(nextval('msg_event_event_id_seq'))::bigint[] AS ids FROM generate_series(1, $1::integer)
 `
 
-// The outbox (design §7). Hot reads are served by msg_event_pending_idx (target, event_id) WHERE state = 'PENDING',
-// however many finished rows there are.
+// The outbox (design §7). What waits and what is dead is found by event_span, however many events are sent (decision 0021). Whoever
+// goes from spans to events does it span by span, each with a LIMIT: joined freely, PostgreSQL would read the whole table when it
+// believes that few events wait.
 // Ids for new events, ascending. Only under PIPELINE_LOCK is the order of ids the order of commits.
 func (q *Queries) EventIDs(ctx context.Context, db DBTX, n int32) ([]int64, error) {
-	rows, err := db.Query(ctx, eventIDs, n)
+	row := db.QueryRow(ctx, eventIDs, n)
+	var ids []int64
+	err := row.Scan(&ids)
+	return ids, err
+}
+
+const eventSpans = `-- name: EventSpans :many
+SELECT first_id, last_id, amount FROM event_span
+WHERE target = $1 AND state = 'PENDING' AND first_id > $2::bigint - 1024 AND last_id > $2
+ORDER BY first_id LIMIT $3
+`
+
+type EventSpansParams struct {
+	Target  string
+	After   int64
+	MaxRows int32
+}
+
+type EventSpansRow struct {
+	FirstID int64
+	LastID  int64
+	Amount  int32
+}
+
+// The first spans of a target that end after an event. Served by event_span_pkey.
+func (q *Queries) EventSpans(ctx context.Context, db DBTX, arg EventSpansParams) ([]EventSpansRow, error) {
+	rows, err := db.Query(ctx, eventSpans, arg.Target, arg.After, arg.MaxRows)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []int64
+	var items []EventSpansRow
 	for rows.Next() {
-		var event_id int64
-		if err := rows.Scan(&event_id); err != nil {
+		var i EventSpansRow
+		if err := rows.Scan(&i.FirstID, &i.LastID, &i.Amount); err != nil {
 			return nil, err
 		}
-		items = append(items, event_id)
+		items = append(items, i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -266,7 +351,9 @@ func (q *Queries) EventsByID(ctx context.Context, db DBTX, ids []int64) ([]Event
 }
 
 const eventsWait = `-- name: EventsWait :many
-SELECT event_id FROM msg_event WHERE target = $1 AND state = 'PENDING' AND event_id > $2::bigint ORDER BY event_id LIMIT 1
+SELECT first_id FROM event_span
+WHERE target = $1 AND state = 'PENDING' AND first_id > $2::bigint - 1024 AND last_id > $2
+ORDER BY first_id LIMIT 1
 `
 
 type EventsWaitParams struct {
@@ -274,8 +361,7 @@ type EventsWaitParams struct {
 	After  int64
 }
 
-// The oldest event after one that is not sent. Not EXISTS: while PostgreSQL's statistics say that most events wait, it looks for
-// any through the whole table.
+// The first span of a target that ends after an event. Served by event_span_pkey.
 func (q *Queries) EventsWait(ctx context.Context, db DBTX, arg EventsWaitParams) ([]int64, error) {
 	rows, err := db.Query(ctx, eventsWait, arg.Target, arg.After)
 	if err != nil {
@@ -284,11 +370,11 @@ func (q *Queries) EventsWait(ctx context.Context, db DBTX, arg EventsWaitParams)
 	defer rows.Close()
 	var items []int64
 	for rows.Next() {
-		var event_id int64
-		if err := rows.Scan(&event_id); err != nil {
+		var first_id int64
+		if err := rows.Scan(&first_id); err != nil {
 			return nil, err
 		}
-		items = append(items, event_id)
+		items = append(items, first_id)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -346,8 +432,9 @@ func (q *Queries) InsertEvents(ctx context.Context, db DBTX, arg InsertEventsPar
 
 const lockEvents = `-- name: LockEvents :many
 SELECT e.event_id, e.target, e.msg_id, e.generation, e.flid, e.state_version, e.kind, e.sndr, e.state,
-       coalesce((SELECT max(n.event_id) FROM msg_event n
-                 WHERE n.target = 'KAFKA:schd' AND e.target = n.target AND n.state = 'PENDING' AND n.flid = e.flid AND n.event_id > e.event_id), 0)::bigint AS newer_waits
+       coalesce((SELECT n.event_id FROM msg_event n
+                 WHERE n.target = 'KAFKA:schd' AND e.target = n.target AND n.state = 'PENDING' AND n.flid = e.flid AND n.event_id > e.event_id
+                 ORDER BY n.flid DESC, n.event_id DESC LIMIT 1), 0)::bigint AS newer_waits
 FROM msg_event e WHERE e.event_id = ANY($1::bigint[]) ORDER BY e.event_id FOR UPDATE OF e
 `
 
@@ -364,7 +451,7 @@ type LockEventsRow struct {
 	NewerWaits   int64
 }
 
-// Served by the primary key; the newer one of the flight by msg_event_pending_idx.
+// Served by the primary key; the newer one of the flight by msg_event_flid_idx.
 func (q *Queries) LockEvents(ctx context.Context, db DBTX, ids []int64) ([]LockEventsRow, error) {
 	rows, err := db.Query(ctx, lockEvents, ids)
 	if err != nil {
@@ -415,7 +502,7 @@ const markEventsSent = `-- name: MarkEventsSent :execrows
 UPDATE msg_event e SET state = 'SENT', sent_at = $1, kafka_partition = x.part, kafka_offset = x.off,
     next_attempt_at = NULL, last_error = NULL
 FROM (SELECT unnest($2::bigint[]) AS event_id, unnest($3::integer[]) AS part, unnest($4::bigint[]) AS off) x
-WHERE e.event_id = x.event_id AND e.state NOT IN ('SENT', 'DEAD')
+WHERE e.event_id = x.event_id AND e.state = 'PENDING'
 `
 
 type MarkEventsSentParams struct {
@@ -425,8 +512,8 @@ type MarkEventsSentParams struct {
 	Offsets    []int64
 }
 
-// Where each acknowledged event lies. Rows already SENT stay as they are. Served by the primary key; asked
-// for as PENDING, PostgreSQL would go through all that wait when it believes they are few.
+// Where each acknowledged event lies. Rows already SENT stay as they are. Served by the primary key; no index has anything of what
+// changes, so that the row is updated in place (decision 0021).
 func (q *Queries) MarkEventsSent(ctx context.Context, db DBTX, arg MarkEventsSentParams) (int64, error) {
 	result, err := db.Exec(ctx, markEventsSent,
 		arg.Now,
@@ -443,7 +530,7 @@ func (q *Queries) MarkEventsSent(ctx context.Context, db DBTX, arg MarkEventsSen
 const markEventsSuperseded = `-- name: MarkEventsSuperseded :execrows
 UPDATE msg_event e SET state = 'SENT', sent_at = $1, superseded_by = x.newer, next_attempt_at = NULL, last_error = NULL
 FROM (SELECT unnest($2::bigint[]) AS event_id, unnest($3::bigint[]) AS newer) x
-WHERE e.event_id = x.event_id AND e.state NOT IN ('SENT', 'DEAD')
+WHERE e.event_id = x.event_id AND e.state = 'PENDING'
 `
 
 type MarkEventsSupersededParams struct {
@@ -461,15 +548,70 @@ func (q *Queries) MarkEventsSuperseded(ctx context.Context, db DBTX, arg MarkEve
 	return result.RowsAffected(), nil
 }
 
+const overtakenEvents = `-- name: OvertakenEvents :many
+SELECT DISTINCT ON (e.event_id) e.event_id, x.newer::bigint AS newer
+FROM event_span s
+CROSS JOIN LATERAL (
+    SELECT m.event_id, m.flid FROM msg_event m
+    WHERE m.event_id BETWEEN s.first_id AND s.last_id AND m.target = s.target AND m.state = 'DEAD'
+    ORDER BY m.event_id LIMIT 1024
+) e
+JOIN (SELECT unnest($1::bigint[]) AS flid, unnest($2::bigint[]) AS newer) x ON x.flid = e.flid AND x.newer > e.event_id
+WHERE s.target = $3 AND s.state = 'DEAD'
+ORDER BY e.event_id, x.newer
+`
+
+type OvertakenEventsParams struct {
+	Flids  []int64
+	Newer  []int64
+	Target string
+}
+
+type OvertakenEventsRow struct {
+	EventID int64
+	Newer   int64
+}
+
+// Events that died and are older than what their flight's consumers have now. Nothing is dead, nearly always: then this is one
+// look into event_span_pkey.
+func (q *Queries) OvertakenEvents(ctx context.Context, db DBTX, arg OvertakenEventsParams) ([]OvertakenEventsRow, error) {
+	rows, err := db.Query(ctx, overtakenEvents, arg.Flids, arg.Newer, arg.Target)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []OvertakenEventsRow
+	for rows.Next() {
+		var i OvertakenEventsRow
+		if err := rows.Scan(&i.EventID, &i.Newer); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const pendingEvents = `-- name: PendingEvents :many
-SELECT event_id, target, msg_id, generation, flid, partition_key, event_type, state_version, kind, sndr, payload, received_at,
-       attempts, next_attempt_at
-FROM msg_event WHERE target = $1 AND state = 'PENDING' AND event_id > $2::bigint ORDER BY event_id LIMIT $3
+SELECT e.event_id, e.target, e.msg_id, e.generation, e.flid, e.partition_key, e.event_type, e.state_version, e.kind, e.sndr, e.payload,
+       e.received_at, e.attempts, e.next_attempt_at
+FROM (SELECT unnest($1::bigint[]) AS first_id, unnest($2::bigint[]) AS last_id) r
+CROSS JOIN LATERAL (
+    SELECT m.event_id, m.target, m.msg_id, m.generation, m.flid, m.partition_key, m.event_type, m.state_version, m.kind, m.sndr,
+           m.payload, m.received_at, m.attempts, m.next_attempt_at
+    FROM msg_event m
+    WHERE m.event_id BETWEEN r.first_id AND r.last_id AND m.target = $3 AND m.state = 'PENDING'
+    ORDER BY m.event_id LIMIT $4
+) e
+ORDER BY e.event_id LIMIT $4
 `
 
 type PendingEventsParams struct {
+	Firsts  []int64
+	Lasts   []int64
 	Target  string
-	After   int64
 	MaxRows int32
 }
 
@@ -490,10 +632,14 @@ type PendingEventsRow struct {
 	NextAttemptAt *time.Time
 }
 
-// The oldest events of a target after one that are not sent. What was sent stays in the index until a vacuum: after spares
-// stepping over it.
+// WaitingEvents with all that is sent.
 func (q *Queries) PendingEvents(ctx context.Context, db DBTX, arg PendingEventsParams) ([]PendingEventsRow, error) {
-	rows, err := db.Query(ctx, pendingEvents, arg.Target, arg.After, arg.MaxRows)
+	rows, err := db.Query(ctx, pendingEvents,
+		arg.Firsts,
+		arg.Lasts,
+		arg.Target,
+		arg.MaxRows,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -531,6 +677,7 @@ const requeueEvents = `-- name: RequeueEvents :execrows
 UPDATE msg_event SET state = 'PENDING', attempts = 0, next_attempt_at = NULL WHERE event_id = ANY($1::bigint[]) AND state = 'DEAD'
 `
 
+// Served by the primary key.
 func (q *Queries) RequeueEvents(ctx context.Context, db DBTX, ids []int64) (int64, error) {
 	result, err := db.Exec(ctx, requeueEvents, ids)
 	if err != nil {
@@ -561,11 +708,20 @@ func (q *Queries) RestoreDeadEvents(ctx context.Context, db DBTX, ids []int64) e
 }
 
 const waitingEvents = `-- name: WaitingEvents :many
-SELECT event_id, flid, next_attempt_at, created_at
-FROM msg_event WHERE target = $1 AND state = 'PENDING' ORDER BY event_id LIMIT $2
+SELECT e.event_id, e.flid, e.next_attempt_at, e.created_at
+FROM (SELECT unnest($1::bigint[]) AS first_id, unnest($2::bigint[]) AS last_id) r
+CROSS JOIN LATERAL (
+    SELECT m.event_id, m.flid, m.next_attempt_at, m.created_at
+    FROM msg_event m
+    WHERE m.event_id BETWEEN r.first_id AND r.last_id AND m.target = $3 AND m.state = 'PENDING'
+    ORDER BY m.event_id LIMIT $4
+) e
+ORDER BY e.event_id LIMIT $4
 `
 
 type WaitingEventsParams struct {
+	Firsts  []int64
+	Lasts   []int64
 	Target  string
 	MaxRows int32
 }
@@ -577,9 +733,15 @@ type WaitingEventsRow struct {
 	CreatedAt     time.Time
 }
 
-// The oldest events of a target that are not sent, without their payloads.
+// The oldest events of a target that are not sent, within ranges that ascend and do not touch; without their payloads. Served by
+// the primary key.
 func (q *Queries) WaitingEvents(ctx context.Context, db DBTX, arg WaitingEventsParams) ([]WaitingEventsRow, error) {
-	rows, err := db.Query(ctx, waitingEvents, arg.Target, arg.MaxRows)
+	rows, err := db.Query(ctx, waitingEvents,
+		arg.Firsts,
+		arg.Lasts,
+		arg.Target,
+		arg.MaxRows,
+	)
 	if err != nil {
 		return nil, err
 	}

@@ -366,14 +366,19 @@ INSERT INTO flight_schd AS f (
     flid, operation_day, state_version, last_msg_id, last_generation, created_msg_id, created_generation,
     deleted_msg_id, deleted_generation, deleted_at, created_at, updated_at, published, flno, mvin, sodt, maid, stnd, mafl, abdg,
     scalars, stand_ops, ext, provenance)
-SELECT x.flid, x.operation_day, x.state_version, x.last_msg_id, x.last_generation, x.created_msg_id, x.created_generation,
-       x.deleted_msg_id, x.deleted_generation, x.deleted_at, x.updated_at, x.updated_at, x.published, x.flno, x.mvin, x.sodt, x.maid, x.stnd, x.mafl, x.abdg,
-       x.scalars, x.stand_ops, x.ext, x.provenance
-FROM json_to_recordset($1::json) AS x(
-    flid bigint, operation_day date, state_version bigint, last_msg_id bigint, last_generation integer,
-    created_msg_id bigint, created_generation integer, deleted_msg_id bigint, deleted_generation integer,
-    deleted_at timestamptz, updated_at timestamptz, published boolean, flno text, mvin text, sodt timestamptz, maid bigint,
-    stnd text, mafl text[], abdg text, scalars json, stand_ops json, ext json, provenance json)
+SELECT x.flid, x.operation_day::date, x.state_version, x.last_msg_id, x.last_generation, x.created_msg_id, x.created_generation,
+       x.deleted_msg_id, x.deleted_generation, nullif(x.deleted_at, timestamptz '0001-01-01 00:00:00+00'), x.updated_at, x.updated_at, x.published,
+       x.flno, x.mvin, x.sodt, nullif(x.maid, 0), nullif(x.stnd, ''), x.mafl::text[], nullif(x.abdg, ''),
+       x.scalars::json, x.stand_ops::json, x.ext::json, x.provenance::json
+FROM (SELECT unnest($1::bigint[]) AS flid, unnest($2::text[]) AS operation_day, unnest($3::bigint[]) AS state_version,
+             unnest($4::bigint[]) AS last_msg_id, unnest($5::integer[]) AS last_generation,
+             unnest($6::bigint[]) AS created_msg_id, unnest($7::integer[]) AS created_generation,
+             unnest($8::bigint[]) AS deleted_msg_id, unnest($9::integer[]) AS deleted_generation,
+             unnest($10::timestamptz[]) AS deleted_at, unnest($11::timestamptz[]) AS updated_at,
+             unnest($12::boolean[]) AS published, unnest($13::text[]) AS flno, unnest($14::text[]) AS mvin,
+             unnest($15::timestamptz[]) AS sodt, unnest($16::bigint[]) AS maid, unnest($17::text[]) AS stnd,
+             unnest($18::text[]) AS mafl, unnest($19::text[]) AS abdg, unnest($20::text[]) AS scalars,
+             unnest($21::text[]) AS stand_ops, unnest($22::text[]) AS ext, unnest($23::text[]) AS provenance) x
 ON CONFLICT (flid) DO UPDATE SET
     operation_day = excluded.operation_day, state_version = excluded.state_version,
     last_msg_id = excluded.last_msg_id, last_generation = excluded.last_generation,
@@ -385,8 +390,59 @@ ON CONFLICT (flid) DO UPDATE SET
     ext = excluded.ext, provenance = excluded.provenance
 `
 
-// The rows of flights as they are now. Columns with an index hardly ever differ, so the updates stay HOT.
-func (q *Queries) UpsertFlights(ctx context.Context, db DBTX, rows []byte) error {
-	_, err := db.Exec(ctx, upsertFlights, rows)
+type UpsertFlightsParams struct {
+	Flids              []int64
+	OperationDays      []string
+	StateVersions      []int64
+	LastMsgIds         []int64
+	LastGenerations    []int32
+	CreatedMsgIds      []int64
+	CreatedGenerations []int32
+	DeletedMsgIds      []int64
+	DeletedGenerations []int32
+	DeletedAts         []time.Time
+	UpdatedAts         []time.Time
+	Published          []bool
+	Flnos              []string
+	Mvins              []string
+	Sodts              []time.Time
+	Maids              []int64
+	Stnds              []string
+	Mafls              []string
+	Abdgs              []string
+	Scalars            []string
+	StandOps           []string
+	Exts               []string
+	Provenances        []string
+}
+
+// The rows of flights as they are now. Columns with an index hardly ever differ, so the updates stay HOT. 0, the empty text and
+// the year 1 are NULL; mafls are arrays as text.
+func (q *Queries) UpsertFlights(ctx context.Context, db DBTX, arg UpsertFlightsParams) error {
+	_, err := db.Exec(ctx, upsertFlights,
+		arg.Flids,
+		arg.OperationDays,
+		arg.StateVersions,
+		arg.LastMsgIds,
+		arg.LastGenerations,
+		arg.CreatedMsgIds,
+		arg.CreatedGenerations,
+		arg.DeletedMsgIds,
+		arg.DeletedGenerations,
+		arg.DeletedAts,
+		arg.UpdatedAts,
+		arg.Published,
+		arg.Flnos,
+		arg.Mvins,
+		arg.Sodts,
+		arg.Maids,
+		arg.Stnds,
+		arg.Mafls,
+		arg.Abdgs,
+		arg.Scalars,
+		arg.StandOps,
+		arg.Exts,
+		arg.Provenances,
+	)
 	return err
 }

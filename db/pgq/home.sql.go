@@ -32,20 +32,66 @@ func (q *Queries) ClaimMode(ctx context.Context, db DBTX, arg ClaimModeParams) (
 	return mode, err
 }
 
+const claimTopics = `-- name: ClaimTopics :one
+UPDATE inbox_cursor SET topics = CASE WHEN coalesce(topics, $1::text) = $1::text THEN $2 ELSE topics END
+WHERE lane = $3
+RETURNING topics
+`
+
+type ClaimTopicsParams struct {
+	RenamedFrom string
+	Topics      *string
+	Lane        string
+}
+
+// The first process that names topics settles them, or one that says what they were called before; every other one is told.
+func (q *Queries) ClaimTopics(ctx context.Context, db DBTX, arg ClaimTopicsParams) (*string, error) {
+	row := db.QueryRow(ctx, claimTopics, arg.RenamedFrom, arg.Topics, arg.Lane)
+	var topics *string
+	err := row.Scan(&topics)
+	return topics, err
+}
+
 const laneHome = `-- name: LaneHome :one
-SELECT mailbox, mode FROM inbox_cursor WHERE lane = $1
+SELECT mailbox, mode, topics FROM inbox_cursor WHERE lane = $1
 `
 
 type LaneHomeRow struct {
 	Mailbox *string
 	Mode    *string
+	Topics  *string
 }
 
 func (q *Queries) LaneHome(ctx context.Context, db DBTX, lane string) (LaneHomeRow, error) {
 	row := db.QueryRow(ctx, laneHome, lane)
 	var i LaneHomeRow
-	err := row.Scan(&i.Mailbox, &i.Mode)
+	err := row.Scan(&i.Mailbox, &i.Mode, &i.Topics)
 	return i, err
+}
+
+const lanes = `-- name: Lanes :many
+SELECT lane FROM inbox_cursor ORDER BY lane
+`
+
+// One (decision 0020), or none before the first start.
+func (q *Queries) Lanes(ctx context.Context, db DBTX) ([]string, error) {
+	rows, err := db.Query(ctx, lanes)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var lane string
+		if err := rows.Scan(&lane); err != nil {
+			return nil, err
+		}
+		items = append(items, lane)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const newestReceived = `-- name: NewestReceived :many

@@ -11,7 +11,7 @@ import (
 )
 
 const advanceLease = `-- name: AdvanceLease :one
-UPDATE pipeline_lease SET epoch = epoch + 1, holder = '', heartbeat_at = clock_timestamp()
+UPDATE pipeline_lease SET epoch = epoch + 1, holder = '', heartbeat_at = clock_timestamp(), troubled_at = NULL
 WHERE (lane, role) = (SELECT p.lane, p.role FROM pipeline_lease p
     WHERE p.lane = $1 AND p.role = $2 AND p.epoch = $3 AND p.heartbeat_at = $4 FOR UPDATE SKIP LOCKED)
 RETURNING epoch
@@ -38,21 +38,25 @@ func (q *Queries) AdvanceLease(ctx context.Context, db DBTX, arg AdvanceLeasePar
 }
 
 const beatLease = `-- name: BeatLease :execrows
-UPDATE pipeline_lease SET heartbeat_at = clock_timestamp()
+UPDATE pipeline_lease SET heartbeat_at = clock_timestamp(),
+    troubled_at = CASE WHEN $1::boolean THEN coalesce(troubled_at, clock_timestamp()) END
 WHERE (lane, role) = (SELECT p.lane, p.role FROM pipeline_lease p
-    WHERE p.lane = $1 AND p.role = $2 AND p.epoch = $3 AND p.holder = $4 FOR UPDATE SKIP LOCKED)
+    WHERE p.lane = $2 AND p.role = $3 AND p.epoch = $4 AND p.holder = $5 FOR UPDATE SKIP LOCKED)
 `
 
 type BeatLeaseParams struct {
-	Lane   string
-	Role   string
-	Epoch  int64
-	Holder string
+	Troubled bool
+	Lane     string
+	Role     string
+	Epoch    int64
+	Holder   string
 }
 
-// Shows life between fenced transactions; while one is open its row lock shows it.
+// Shows life between fenced transactions; while one is open its row lock shows it. A holder that cannot reach what the role
+// needs says since when, so that a pod that can may have the role.
 func (q *Queries) BeatLease(ctx context.Context, db DBTX, arg BeatLeaseParams) (int64, error) {
 	result, err := db.Exec(ctx, beatLease,
+		arg.Troubled,
 		arg.Lane,
 		arg.Role,
 		arg.Epoch,
@@ -65,17 +69,19 @@ func (q *Queries) BeatLease(ctx context.Context, db DBTX, arg BeatLeaseParams) (
 }
 
 const blockLeases = `-- name: BlockLeases :exec
-SELECT lane FROM pipeline_lease WHERE role = $1 ORDER BY lane FOR UPDATE
+UPDATE pipeline_lease SET turn = turn + 1
+WHERE (lane, role) IN (SELECT p.lane, p.role FROM pipeline_lease p WHERE p.role = $1 ORDER BY p.lane FOR UPDATE)
 `
 
-// Whoever writes beside a role of all lanes: no transaction of its workers commits before ours. In a fixed order.
+// Whoever writes beside a role of all lanes: no transaction of its workers commits before ours, and the next one sees that we
+// were there. In a fixed order.
 func (q *Queries) BlockLeases(ctx context.Context, db DBTX, role string) error {
 	_, err := db.Exec(ctx, blockLeases, role)
 	return err
 }
 
 const closeLease = `-- name: CloseLease :execrows
-UPDATE pipeline_lease SET holder = ''
+UPDATE pipeline_lease SET holder = '', troubled_at = NULL
 WHERE lane = $1 AND role = $2 AND epoch = $3 AND holder = $4
 `
 
@@ -119,9 +125,10 @@ func (q *Queries) EnsureLeases(ctx context.Context, db DBTX, arg EnsureLeasesPar
 	return err
 }
 
-const holdLease = `-- name: HoldLease :execrows
-UPDATE pipeline_lease SET heartbeat_at = clock_timestamp()
+const holdLease = `-- name: HoldLease :many
+UPDATE pipeline_lease SET heartbeat_at = clock_timestamp(), turn = turn + 1
 WHERE lane = $1 AND role = $2 AND epoch = $3 AND holder = $4
+RETURNING turn, set_config('plan_cache_mode', 'force_generic_plan', true)::text AS plans
 `
 
 type HoldLeaseParams struct {
@@ -131,22 +138,41 @@ type HoldLeaseParams struct {
 	Holder string
 }
 
-// PIPELINE_LOCK: first statement of every fenced transaction. Locks the row until commit and beats.
-func (q *Queries) HoldLease(ctx context.Context, db DBTX, arg HoldLeaseParams) (int64, error) {
-	result, err := db.Exec(ctx, holdLease,
+type HoldLeaseRow struct {
+	Turn  int64
+	Plans string
+}
+
+// PIPELINE_LOCK: first statement of every fenced transaction. Locks the row until commit and beats. A row when it is ours. What
+// follows in the transaction names its rows in arrays and is planned once, whatever their length: for long ones PostgreSQL
+// prefers reading a whole table that it believes small or finished, and a belief may be old (decision 0014).
+func (q *Queries) HoldLease(ctx context.Context, db DBTX, arg HoldLeaseParams) ([]HoldLeaseRow, error) {
+	rows, err := db.Query(ctx, holdLease,
 		arg.Lane,
 		arg.Role,
 		arg.Epoch,
 		arg.Holder,
 	)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	return result.RowsAffected(), nil
+	defer rows.Close()
+	var items []HoldLeaseRow
+	for rows.Next() {
+		var i HoldLeaseRow
+		if err := rows.Scan(&i.Turn, &i.Plans); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const leases = `-- name: Leases :many
-SELECT role, epoch, holder, heartbeat_at FROM pipeline_lease WHERE lane = $1 AND role = ANY($2::text[]) ORDER BY role
+SELECT role, epoch, holder, heartbeat_at, troubled_at FROM pipeline_lease WHERE lane = $1 AND role = ANY($2::text[]) ORDER BY role
 `
 
 type LeasesParams struct {
@@ -159,6 +185,7 @@ type LeasesRow struct {
 	Epoch       int64
 	Holder      string
 	HeartbeatAt time.Time
+	TroubledAt  *time.Time
 }
 
 func (q *Queries) Leases(ctx context.Context, db DBTX, arg LeasesParams) ([]LeasesRow, error) {
@@ -175,6 +202,7 @@ func (q *Queries) Leases(ctx context.Context, db DBTX, arg LeasesParams) ([]Leas
 			&i.Epoch,
 			&i.Holder,
 			&i.HeartbeatAt,
+			&i.TroubledAt,
 		); err != nil {
 			return nil, err
 		}
@@ -217,8 +245,30 @@ func (q *Queries) LockWakeShared(ctx context.Context, db DBTX, arg LockWakeShare
 	return err
 }
 
+const relieveLease = `-- name: RelieveLease :one
+UPDATE pipeline_lease SET epoch = epoch + 1, holder = '', heartbeat_at = clock_timestamp(), troubled_at = NULL
+WHERE (lane, role) = (SELECT p.lane, p.role FROM pipeline_lease p
+    WHERE p.lane = $1 AND p.role = $2 AND p.epoch = $3 AND p.troubled_at IS NOT NULL FOR UPDATE SKIP LOCKED)
+RETURNING epoch
+`
+
+type RelieveLeaseParams struct {
+	Lane  string
+	Role  string
+	Epoch int64
+}
+
+// A pod that can reach what the role needs takes it from a holder that cannot, if that still says so and no transaction of it
+// is open.
+func (q *Queries) RelieveLease(ctx context.Context, db DBTX, arg RelieveLeaseParams) (int64, error) {
+	row := db.QueryRow(ctx, relieveLease, arg.Lane, arg.Role, arg.Epoch)
+	var epoch int64
+	err := row.Scan(&epoch)
+	return epoch, err
+}
+
 const takeLease = `-- name: TakeLease :execrows
-UPDATE pipeline_lease SET holder = $1, heartbeat_at = clock_timestamp()
+UPDATE pipeline_lease SET holder = $1, heartbeat_at = clock_timestamp(), troubled_at = NULL
 WHERE lane = $2 AND role = $3 AND epoch = $4
 `
 

@@ -68,11 +68,3 @@ type OpsAudit struct {
 	DryRun bool
 	Result json.RawMessage
 }
-
-type PipelineLease struct {
-	Lane        string
-	Role        string
-	Epoch       int64
-	Holder      string
-	HeartbeatAt time.Time
-}

@@ -189,51 +189,6 @@ func (q *Queries) OpsEvent(ctx context.Context, db DBTX, eventID int64) ([]OpsEv
 	return items, nil
 }
 
-const opsEventCounts = `-- name: OpsEventCounts :many
-SELECT target, count(*) FILTER (WHERE state = 'PENDING') AS pending, count(*) FILTER (WHERE state = 'DEAD') AS dead,
-       coalesce(date_part('epoch', $1::timestamptz - min(created_at) FILTER (WHERE state = 'PENDING')), 0)::float8 AS oldest_seconds
-FROM (
-    SELECT target, state, created_at FROM msg_event WHERE state = 'PENDING'
-    UNION ALL
-    SELECT target, state, created_at FROM msg_event WHERE state = 'DEAD'
-) e
-GROUP BY target
-ORDER BY target
-`
-
-type OpsEventCountsRow struct {
-	Target        string
-	Pending       int64
-	Dead          int64
-	OldestSeconds float64
-}
-
-// Served by msg_event_pending_idx and msg_event_dead_idx; SENT events are not counted, there are too many.
-func (q *Queries) OpsEventCounts(ctx context.Context, db DBTX, now time.Time) ([]OpsEventCountsRow, error) {
-	rows, err := db.Query(ctx, opsEventCounts, now)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []OpsEventCountsRow
-	for rows.Next() {
-		var i OpsEventCountsRow
-		if err := rows.Scan(
-			&i.Target,
-			&i.Pending,
-			&i.Dead,
-			&i.OldestSeconds,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const opsEvents = `-- name: OpsEvents :many
 SELECT m.event_id, m.target, m.msg_id, m.generation, m.flid, m.partition_key, m.event_type, m.state_version, m.kind, m.sndr, m.state,
        m.attempts, m.next_attempt_at, m.last_error, m.refusal, m.superseded_by, m.kafka_partition, m.kafka_offset, m.received_at,
@@ -252,10 +207,18 @@ FROM (
       AND ($6::text IS NULL OR e.target = $6)
       AND coalesce(NOT $7::boolean, true)
       AND ($8::text IS NULL OR e.state = $8)
-      AND ($9::bigint IS NULL OR e.msg_id = $9)
-      AND ($10::bigint IS NULL OR e.flid = $10)
+      AND (NOT $9::boolean OR e.event_id = ANY (ARRAY(
+           SELECT w.event_id FROM event_span s
+           CROSS JOIN LATERAL (
+               SELECT i.event_id FROM msg_event i
+               WHERE i.event_id BETWEEN s.first_id AND s.last_id AND i.target = s.target AND i.state = s.state
+               ORDER BY i.event_id LIMIT 1024
+           ) w
+           WHERE s.state = $8 AND ($6::text IS NULL OR s.target = $6))))
+      AND ($10::bigint IS NULL OR e.msg_id = $10)
+      AND ($11::bigint IS NULL OR e.flid = $11)
      ORDER BY e.created_at DESC, e.event_id DESC
-     LIMIT $11)
+     LIMIT $12)
     UNION ALL
     (SELECT h.event_id, h.target, h.msg_id, h.generation, h.flid, h.partition_key, h.event_type, h.state_version, h.kind, h.sndr, h.state,
             h.attempts, h.next_attempt_at, h.last_error, h.refusal, h.superseded_by, h.kafka_partition, h.kafka_offset, h.received_at,
@@ -271,14 +234,14 @@ FROM (
       AND coalesce($8::text <> 'PENDING', true) -- none of these is archived
       AND coalesce($7::boolean, true)
       AND ($8::text IS NULL OR h.state = $8)
-      AND ($9::bigint IS NULL OR h.msg_id = $9
+      AND ($10::bigint IS NULL OR h.msg_id = $10
            AND h.generation = ANY (ARRAY(SELECT generate_series(0, coalesce((SELECT max(c.generation) FROM inbox_cursor c), 0)))))
-      AND ($10::bigint IS NULL OR h.flid = $10)
+      AND ($11::bigint IS NULL OR h.flid = $11)
      ORDER BY h.created_at DESC, h.event_id DESC
-     LIMIT $11)
+     LIMIT $12)
 ) m
 ORDER BY m.created_at DESC, m.event_id DESC
-LIMIT $11
+LIMIT $12
 `
 
 type OpsEventsParams struct {
@@ -290,6 +253,7 @@ type OpsEventsParams struct {
 	Target      *string
 	Archived    *bool
 	State       *string
+	BySpan      bool
 	MsgID       *int64
 	Flid        *int64
 	MaxRows     int32
@@ -323,7 +287,8 @@ type OpsEventsRow struct {
 }
 
 // Served by msg_event_created_at_idx in the order of the page, or by the index of whatever filter leaves few rows; the same on
-// msg_event_hst. A payload larger than inline_bytes is left out: a page would hold megabytes.
+// msg_event_hst. by_span: those of the state are few, and found by event_span. A payload larger than inline_bytes is left out: a
+// page would hold megabytes.
 func (q *Queries) OpsEvents(ctx context.Context, db DBTX, arg OpsEventsParams) ([]OpsEventsRow, error) {
 	rows, err := db.Query(ctx, opsEvents,
 		arg.InlineBytes,
@@ -334,6 +299,7 @@ func (q *Queries) OpsEvents(ctx context.Context, db DBTX, arg OpsEventsParams) (
 		arg.Target,
 		arg.Archived,
 		arg.State,
+		arg.BySpan,
 		arg.MsgID,
 		arg.Flid,
 		arg.MaxRows,
@@ -485,25 +451,35 @@ func (q *Queries) OpsLanes(ctx context.Context, db DBTX) ([]OpsLanesRow, error) 
 }
 
 const opsLeases = `-- name: OpsLeases :many
-SELECT lane, role, epoch, holder, heartbeat_at FROM pipeline_lease ORDER BY lane, role
+SELECT lane, role, epoch, holder, heartbeat_at, troubled_at FROM pipeline_lease ORDER BY lane, role
 `
 
+type OpsLeasesRow struct {
+	Lane        string
+	Role        string
+	Epoch       int64
+	Holder      string
+	HeartbeatAt time.Time
+	TroubledAt  *time.Time
+}
+
 // Who works on what; a handful of rows.
-func (q *Queries) OpsLeases(ctx context.Context, db DBTX) ([]PipelineLease, error) {
+func (q *Queries) OpsLeases(ctx context.Context, db DBTX) ([]OpsLeasesRow, error) {
 	rows, err := db.Query(ctx, opsLeases)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []PipelineLease
+	var items []OpsLeasesRow
 	for rows.Next() {
-		var i PipelineLease
+		var i OpsLeasesRow
 		if err := rows.Scan(
 			&i.Lane,
 			&i.Role,
 			&i.Epoch,
 			&i.Holder,
 			&i.HeartbeatAt,
+			&i.TroubledAt,
 		); err != nil {
 			return nil, err
 		}
@@ -832,6 +808,18 @@ func (q *Queries) OpsMessages(ctx context.Context, db DBTX, arg OpsMessagesParam
 		return nil, err
 	}
 	return items, nil
+}
+
+const opsSpanned = `-- name: OpsSpanned :one
+SELECT coalesce(sum(s.amount), 0)::bigint AS amount FROM event_span s WHERE s.state = $1
+`
+
+// How many events of a state there may be, by event_span.
+func (q *Queries) OpsSpanned(ctx context.Context, db DBTX, state string) (int64, error) {
+	row := db.QueryRow(ctx, opsSpanned, state)
+	var amount int64
+	err := row.Scan(&amount)
+	return amount, err
 }
 
 const opsUnfinished = `-- name: OpsUnfinished :one

@@ -26,14 +26,16 @@ RETURNING p.msg_id, p.generation, p.state, p.skip_reason, p.sndr, p.type, p.styp
 
 -- name: SettleDebts :execrows
 -- Only debts that are still the same: neither put back nor archived meanwhile. A debt given up stays owed (next_at), but
--- leaves the scan.
+-- leaves the scan. Empty texts and the year 1 are NULL.
 UPDATE proc_state p SET
-    backfill_at = x.at, backfill_next_at = CASE WHEN x.at IS NULL THEN coalesce(x.next_at, @now) END,
-    backfill_attempts = x.attempts, backfill_error = x.error,
-    backfill_abandoned_at = x.abandoned_at, backfill_abandoned_reason = x.reason
-FROM jsonb_to_recordset(@rows::jsonb) AS x(
-    msg_id bigint, generation integer, replay_count integer, attempts integer, at timestamptz, next_at timestamptz, error text,
-    abandoned_at timestamptz, reason text)
+    backfill_at = nullif(x.at, timestamptz '0001-01-01 00:00:00+00'),
+    backfill_next_at = CASE WHEN x.at = timestamptz '0001-01-01 00:00:00+00'
+        THEN coalesce(nullif(x.next_at, timestamptz '0001-01-01 00:00:00+00'), @now) END,
+    backfill_attempts = x.attempts, backfill_error = nullif(x.error, ''),
+    backfill_abandoned_at = nullif(x.abandoned_at, timestamptz '0001-01-01 00:00:00+00'), backfill_abandoned_reason = nullif(x.reason, '')
+FROM (SELECT unnest(@ids::bigint[]) AS msg_id, unnest(@generations::integer[]) AS generation, unnest(@replay_counts::integer[]) AS replay_count,
+             unnest(@attempts::integer[]) AS attempts, unnest(@ats::timestamptz[]) AS at, unnest(@next_ats::timestamptz[]) AS next_at,
+             unnest(@errors::text[]) AS error, unnest(@abandoned_ats::timestamptz[]) AS abandoned_at, unnest(@reasons::text[]) AS reason) x
 WHERE p.msg_id = x.msg_id AND p.generation = x.generation AND p.replay_count = x.replay_count
   AND p.state IN ('SUCCEEDED', 'SKIPPED', 'DEAD') AND p.backfill_at IS NULL AND p.backfill_next_at IS NOT NULL;
 
@@ -61,6 +63,11 @@ ORDER BY i.ord;
 -- When the next mark owed is due; no row when none is owed. Served by proc_state_backfill_due_idx.
 SELECT backfill_next_at FROM proc_state WHERE backfill_next_at IS NOT NULL AND backfill_abandoned_at IS NULL
 ORDER BY backfill_next_at LIMIT 1;
+
+-- name: LineCrowded :one
+-- Whether at least so many messages are unfinished. Served by proc_state_unfinished_idx, whose first entries it counts.
+SELECT (count(*) = @crowd::bigint)::boolean AS crowded
+FROM (SELECT 1 FROM proc_state WHERE state IN ('PENDING', 'FAILED') ORDER BY msg_id LIMIT @crowd::bigint) AS line;
 
 -- name: DebtPending :one
 SELECT EXISTS (SELECT 1 FROM proc_state WHERE backfill_next_at IS NOT NULL AND backfill_abandoned_at IS NULL) AS pending;

@@ -59,3 +59,21 @@ SELECT about, count(*) AS amount FROM consistency_difference GROUP BY about;
 -- name: OpsDifferences :many
 -- Newest first; walks the primary key backwards.
 SELECT id, flid, about, detail, first_seen_at, last_seen_at FROM consistency_difference WHERE id < @before_id ORDER BY id DESC LIMIT @max_rows;
+
+-- name: MendSpans :one
+-- Looks whether each event of a page that waits or is dead lies in a span of its own state, and gives those that do not one: they would
+-- never be sent. That takes somebody who kept triggers from running. last_id is where the page ended, 0 when there was none.
+-- Served by msg_event_pkey and event_span_pkey.
+WITH page AS MATERIALIZED (
+    SELECT e.event_id, e.target, e.state FROM msg_event e WHERE e.event_id > @after ORDER BY e.event_id LIMIT @max_rows
+), mended AS (
+    INSERT INTO event_span (target, state, first_id, last_id, amount)
+    SELECT p.target, p.state, min(p.event_id), max(p.event_id), count(*)
+    FROM page p
+    WHERE p.state <> 'SENT'
+      AND NOT EXISTS (SELECT 1 FROM event_span s
+                      WHERE s.target = p.target AND s.state = p.state AND s.first_id BETWEEN p.event_id - 1023 AND p.event_id AND s.last_id >= p.event_id)
+    GROUP BY p.target, p.state, p.event_id >> 10
+    RETURNING amount
+)
+SELECT coalesce((SELECT max(p.event_id) FROM page p), 0)::bigint AS last_id, (SELECT coalesce(sum(m.amount), 0) FROM mended m)::bigint AS mended;

@@ -58,19 +58,25 @@ ORDER BY x.generation DESC, x.msg_id DESC
 LIMIT 1;
 
 -- name: UpsertFlights :exec
--- The rows of flights as they are now. Columns with an index hardly ever differ, so the updates stay HOT.
+-- The rows of flights as they are now. Columns with an index hardly ever differ, so the updates stay HOT. 0, the empty text and
+-- the year 1 are NULL; mafls are arrays as text.
 INSERT INTO flight_schd AS f (
     flid, operation_day, state_version, last_msg_id, last_generation, created_msg_id, created_generation,
     deleted_msg_id, deleted_generation, deleted_at, created_at, updated_at, published, flno, mvin, sodt, maid, stnd, mafl, abdg,
     scalars, stand_ops, ext, provenance)
-SELECT x.flid, x.operation_day, x.state_version, x.last_msg_id, x.last_generation, x.created_msg_id, x.created_generation,
-       x.deleted_msg_id, x.deleted_generation, x.deleted_at, x.updated_at, x.updated_at, x.published, x.flno, x.mvin, x.sodt, x.maid, x.stnd, x.mafl, x.abdg,
-       x.scalars, x.stand_ops, x.ext, x.provenance
-FROM json_to_recordset(@rows::json) AS x(
-    flid bigint, operation_day date, state_version bigint, last_msg_id bigint, last_generation integer,
-    created_msg_id bigint, created_generation integer, deleted_msg_id bigint, deleted_generation integer,
-    deleted_at timestamptz, updated_at timestamptz, published boolean, flno text, mvin text, sodt timestamptz, maid bigint,
-    stnd text, mafl text[], abdg text, scalars json, stand_ops json, ext json, provenance json)
+SELECT x.flid, x.operation_day::date, x.state_version, x.last_msg_id, x.last_generation, x.created_msg_id, x.created_generation,
+       x.deleted_msg_id, x.deleted_generation, nullif(x.deleted_at, timestamptz '0001-01-01 00:00:00+00'), x.updated_at, x.updated_at, x.published,
+       x.flno, x.mvin, x.sodt, nullif(x.maid, 0), nullif(x.stnd, ''), x.mafl::text[], nullif(x.abdg, ''),
+       x.scalars::json, x.stand_ops::json, x.ext::json, x.provenance::json
+FROM (SELECT unnest(@flids::bigint[]) AS flid, unnest(@operation_days::text[]) AS operation_day, unnest(@state_versions::bigint[]) AS state_version,
+             unnest(@last_msg_ids::bigint[]) AS last_msg_id, unnest(@last_generations::integer[]) AS last_generation,
+             unnest(@created_msg_ids::bigint[]) AS created_msg_id, unnest(@created_generations::integer[]) AS created_generation,
+             unnest(@deleted_msg_ids::bigint[]) AS deleted_msg_id, unnest(@deleted_generations::integer[]) AS deleted_generation,
+             unnest(@deleted_ats::timestamptz[]) AS deleted_at, unnest(@updated_ats::timestamptz[]) AS updated_at,
+             unnest(@published::boolean[]) AS published, unnest(@flnos::text[]) AS flno, unnest(@mvins::text[]) AS mvin,
+             unnest(@sodts::timestamptz[]) AS sodt, unnest(@maids::bigint[]) AS maid, unnest(@stnds::text[]) AS stnd,
+             unnest(@mafls::text[]) AS mafl, unnest(@abdgs::text[]) AS abdg, unnest(@scalars::text[]) AS scalars,
+             unnest(@stand_ops::text[]) AS stand_ops, unnest(@exts::text[]) AS ext, unnest(@provenances::text[]) AS provenance) x
 ON CONFLICT (flid) DO UPDATE SET
     operation_day = excluded.operation_day, state_version = excluded.state_version,
     last_msg_id = excluded.last_msg_id, last_generation = excluded.last_generation,

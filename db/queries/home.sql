@@ -6,8 +6,18 @@ INSERT INTO inbox_cursor (lane, mode, updated_at) VALUES (@lane, @mode, @now)
 ON CONFLICT (lane) DO UPDATE SET mode = coalesce(inbox_cursor.mode, excluded.mode)
 RETURNING mode;
 
+-- name: ClaimTopics :one
+-- The first process that names topics settles them, or one that says what they were called before; every other one is told.
+UPDATE inbox_cursor SET topics = CASE WHEN coalesce(topics, @renamed_from::text) = @renamed_from::text THEN @topics ELSE topics END
+WHERE lane = @lane
+RETURNING topics;
+
+-- name: Lanes :many
+-- One (decision 0020), or none before the first start.
+SELECT lane FROM inbox_cursor ORDER BY lane;
+
 -- name: LaneHome :one
-SELECT mailbox, mode FROM inbox_cursor WHERE lane = @lane;
+SELECT mailbox, mode, topics FROM inbox_cursor WHERE lane = @lane;
 
 -- name: SettleMailbox :execrows
 -- Only over what was read before: of two processes that see different mailboxes one finds out.

@@ -98,7 +98,8 @@ LIMIT 1;
 
 -- name: OpsEvents :many
 -- Served by msg_event_created_at_idx in the order of the page, or by the index of whatever filter leaves few rows; the same on
--- msg_event_hst. A payload larger than inline_bytes is left out: a page would hold megabytes.
+-- msg_event_hst. by_span: those of the state are few, and found by event_span. A payload larger than inline_bytes is left out: a
+-- page would hold megabytes.
 SELECT m.event_id, m.target, m.msg_id, m.generation, m.flid, m.partition_key, m.event_type, m.state_version, m.kind, m.sndr, m.state,
        m.attempts, m.next_attempt_at, m.last_error, m.refusal, m.superseded_by, m.kafka_partition, m.kafka_offset, m.received_at,
        m.created_at, m.sent_at, m.payload, m.payload_bytes, m.archived
@@ -116,6 +117,14 @@ FROM (
       AND (sqlc.narg('target')::text IS NULL OR e.target = sqlc.narg('target'))
       AND coalesce(NOT sqlc.narg('archived')::boolean, true)
       AND (sqlc.narg('state')::text IS NULL OR e.state = sqlc.narg('state'))
+      AND (NOT @by_span::boolean OR e.event_id = ANY (ARRAY(
+           SELECT w.event_id FROM event_span s
+           CROSS JOIN LATERAL (
+               SELECT i.event_id FROM msg_event i
+               WHERE i.event_id BETWEEN s.first_id AND s.last_id AND i.target = s.target AND i.state = s.state
+               ORDER BY i.event_id LIMIT 1024
+           ) w
+           WHERE s.state = sqlc.narg('state') AND (sqlc.narg('target')::text IS NULL OR s.target = sqlc.narg('target')))))
       AND (sqlc.narg('msg_id')::bigint IS NULL OR e.msg_id = sqlc.narg('msg_id'))
       AND (sqlc.narg('flid')::bigint IS NULL OR e.flid = sqlc.narg('flid'))
      ORDER BY e.created_at DESC, e.event_id DESC
@@ -180,7 +189,7 @@ ORDER BY c.lane;
 
 -- name: OpsLeases :many
 -- Who works on what; a handful of rows.
-SELECT lane, role, epoch, holder, heartbeat_at FROM pipeline_lease ORDER BY lane, role;
+SELECT lane, role, epoch, holder, heartbeat_at, troubled_at FROM pipeline_lease ORDER BY lane, role;
 
 -- name: OpsUnfinished :one
 -- Served by proc_state_unfinished_idx and, for the dead ones that are not archived yet, proc_state_dead_idx.
@@ -191,17 +200,9 @@ SELECT count(*) AS unfinished, count(*) FILTER (WHERE state = 'FAILED') AS faile
 FROM proc_state
 WHERE state IN ('PENDING', 'FAILED');
 
--- name: OpsEventCounts :many
--- Served by msg_event_pending_idx and msg_event_dead_idx; SENT events are not counted, there are too many.
-SELECT target, count(*) FILTER (WHERE state = 'PENDING') AS pending, count(*) FILTER (WHERE state = 'DEAD') AS dead,
-       coalesce(date_part('epoch', sqlc.arg('now')::timestamptz - min(created_at) FILTER (WHERE state = 'PENDING')), 0)::float8 AS oldest_seconds
-FROM (
-    SELECT target, state, created_at FROM msg_event WHERE state = 'PENDING'
-    UNION ALL
-    SELECT target, state, created_at FROM msg_event WHERE state = 'DEAD'
-) e
-GROUP BY target
-ORDER BY target;
+-- name: OpsSpanned :one
+-- How many events of a state there may be, by event_span.
+SELECT coalesce(sum(s.amount), 0)::bigint AS amount FROM event_span s WHERE s.state = @state;
 
 -- name: OpsMarks :one
 -- Served by proc_state_backfill_due_idx and proc_state_backfill_abandoned_idx.

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -47,6 +48,9 @@ func (s *Store) ArchiveMessages(ctx context.Context, q db.Querier, from ArchiveP
 	if err != nil {
 		return Archived{}, fmt.Errorf("archive messages: %w", db.Classify(err))
 	}
+	if err := s.archivedDead(ctx, q, r.Events); err != nil {
+		return Archived{}, err
+	}
 	return Archived{Messages: r.Messages, Events: r.Events, Last: ArchivePlace{r.LastTime, r.LastID}}, nil
 }
 
@@ -56,7 +60,15 @@ func (s *Store) ArchiveEvents(ctx context.Context, q db.Querier, before, now tim
 	if err != nil {
 		return 0, fmt.Errorf("archive events: %w", db.Classify(err))
 	}
-	return n, nil
+	return n, s.archivedDead(ctx, q, n)
+}
+
+// archivedDead drops the spans of dead events that went with a batch; nobody else would come by.
+func (s *Store) archivedDead(ctx context.Context, q db.Querier, events int64) error {
+	if events == 0 {
+		return nil
+	}
+	return s.dropDeadSpans(ctx, q, []int64{1, math.MaxInt64})
 }
 
 // DropTexts deletes texts taken over before, but never one of a message that is still to be tried.

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -11,7 +10,6 @@ import (
 	"msgexchange/db"
 	"msgexchange/db/pgq"
 	"msgexchange/jobs/backfill"
-	"msgexchange/jobs/fault"
 	"msgexchange/jobs/message"
 )
 
@@ -41,30 +39,19 @@ func (s *Store) ClaimDebts(ctx context.Context, tx pgx.Tx, lane string, limit in
 
 // SettleDebts writes what became of claimed debts, where they are still the same, and says of how many.
 func (s *Store) SettleDebts(ctx context.Context, tx pgx.Tx, all []backfill.Settlement, now time.Time) (int64, error) {
-	type row struct {
-		ID        int64            `json:"msg_id"`
-		Gen       int32            `json:"generation"`
-		Replays   int              `json:"replay_count"`
-		Attempts  int              `json:"attempts"`
-		At        *time.Time       `json:"at"`
-		Next      *time.Time       `json:"next_at"`
-		Error     *string          `json:"error"`
-		Abandoned *time.Time       `json:"abandoned_at"`
-		Reason    *backfill.Reason `json:"reason"`
+	p := pgq.SettleDebtsParams{Now: &now}
+	for _, a := range all {
+		p.Ids = append(p.Ids, a.Debt.Pos.ID)
+		p.Generations = append(p.Generations, a.Debt.Pos.Generation)
+		p.ReplayCounts = append(p.ReplayCounts, int32(a.Debt.Replays))
+		p.Attempts = append(p.Attempts, int32(a.Debt.Attempts))
+		p.Ats = append(p.Ats, a.At)
+		p.NextAts = append(p.NextAts, a.Next)
+		p.Errors = append(p.Errors, a.Error)
+		p.AbandonedAts = append(p.AbandonedAts, a.AbandonedAt)
+		p.Reasons = append(p.Reasons, string(a.Reason))
 	}
-	rows := make([]row, len(all))
-	for i, a := range all {
-		d := a.Debt
-		rows[i] = row{
-			ID: d.Pos.ID, Gen: d.Pos.Generation, Replays: d.Replays, Attempts: d.Attempts, At: timeOrNil(a.At), Next: timeOrNil(a.Next),
-			Abandoned: timeOrNil(a.AbandonedAt), Error: orNil(a.Error), Reason: orNil(a.Reason),
-		}
-	}
-	b, err := json.Marshal(rows)
-	if err != nil {
-		return 0, fault.Wrap(fault.Infra, "settle marks", err)
-	}
-	n, err := s.q.SettleDebts(ctx, tx, pgq.SettleDebtsParams{Now: &now, Rows: b})
+	n, err := s.q.SettleDebts(ctx, tx, p)
 	if err != nil {
 		return 0, fmt.Errorf("settle marks: %w", db.Classify(err))
 	}
@@ -117,6 +104,12 @@ func (s *Store) NextDebt(ctx context.Context, q db.Querier) (time.Time, error) {
 		return time.Time{}, db.Classify(err)
 	}
 	return orZero(due[0]), nil
+}
+
+// LineCrowded says whether at least crowd messages are unfinished.
+func (s *Store) LineCrowded(ctx context.Context, q db.Querier, crowd int) (bool, error) {
+	ok, err := s.q.LineCrowded(ctx, q, int64(crowd))
+	return ok, db.Classify(err)
 }
 
 // DebtPending says whether any mark is owed that is not given up.

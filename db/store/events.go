@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -31,32 +32,48 @@ type QueuedID struct {
 }
 
 // maxInsertBytes bounds the payloads of one INSERT, so that a schedule of thousands of flights is not held in memory twice.
-const maxInsertBytes = 4 << 20
+const maxInsertBytes = 1 << 20
 
 // InsertEvents puts events in, in the order given: their ids ascend in it. The row's payload is the record's value to the
 // letter, with the event's id where it has one. The caller holds PIPELINE_LOCK (O2), without which ids of two
 // transactions would mix.
 func (s *Store) InsertEvents(ctx context.Context, tx pgx.Tx, events []outbox.Event, now time.Time) error {
-	if len(events) == 0 {
-		return nil
-	}
-	ids, err := s.q.EventIDs(ctx, tx, int32(len(events)))
+	writes, err := s.EventWrites(ctx, tx, len(events), slices.Values(events), now)
 	if err != nil {
-		return fmt.Errorf("number events: %w", db.Classify(err))
+		return err
 	}
-	for len(events) > 0 {
-		p := pgq.InsertEventsParams{Now: now}
-		n, size := 0, 0
-		for ; n < len(events) && size < maxInsertBytes; n++ {
-			size += len(events[n].Payload)
-			appendEvent(&p, events[n].WithID(ids[n]))
-		}
-		if err := s.q.InsertEvents(ctx, tx, p); err != nil {
-			return fmt.Errorf("insert events: %w", db.Classify(err))
-		}
-		events, ids = events[n:], ids[n:]
+	return WriteAll(ctx, tx, writes)
+}
+
+// EventWrites numbers n events and gives the statements that put them in, as InsertEvents does.
+func (s *Store) EventWrites(ctx context.Context, tx pgx.Tx, n int, events iter.Seq[outbox.Event], now time.Time) (Writes, error) {
+	if n == 0 {
+		return func(func(Write, error) bool) {}, nil
 	}
-	return nil
+	ids, err := s.q.EventIDs(ctx, tx, int32(n))
+	if err != nil {
+		return nil, fmt.Errorf("number events: %w", db.Classify(err))
+	}
+	return func(yield func(Write, error) bool) {
+		p, size := pgq.InsertEventsParams{Now: now}, 0
+		insert := func() bool {
+			all := p
+			p, size = pgq.InsertEventsParams{Now: now}, 0
+			return yield(func(ctx context.Context, tx pgx.Tx) error {
+				return wrapped("insert events", s.q.InsertEvents(ctx, tx, all))
+			}, nil)
+		}
+		for e := range events {
+			appendEvent(&p, e.WithID(ids[0]))
+			ids, size = ids[1:], size+len(e.Payload)
+			if size >= maxInsertBytes && !insert() {
+				return
+			}
+		}
+		if len(p.EventIds) > 0 {
+			insert()
+		}
+	}, nil
 }
 
 func appendEvent(p *pgq.InsertEventsParams, e outbox.Event) {
@@ -74,25 +91,6 @@ func appendEvent(p *pgq.InsertEventsParams, e outbox.Event) {
 	p.ReceivedAts = append(p.ReceivedAts, e.ReceivedAt)
 }
 
-// EventsWait says whether any event of a target is not sent, also one in backoff. Those up to after are not looked at.
-func (s *Store) EventsWait(ctx context.Context, q db.Querier, t outbox.Target, after int64) (bool, error) {
-	first, err := s.q.EventsWait(ctx, q, pgq.EventsWaitParams{Target: string(t), After: after})
-	return len(first) > 0, db.Classify(err)
-}
-
-// PendingEvents gives the oldest events of a target that are not sent, in order. Those up to after are not looked at.
-func (s *Store) PendingEvents(ctx context.Context, q db.Querier, t outbox.Target, after int64, limit int) ([]Queued, error) {
-	rows, err := s.q.PendingEvents(ctx, q, pgq.PendingEventsParams{Target: string(t), After: after, MaxRows: int32(limit)})
-	if err != nil {
-		return nil, fmt.Errorf("read events: %w", db.Classify(err))
-	}
-	out := make([]Queued, len(rows))
-	for i, r := range rows {
-		out[i] = queued(pgq.EventsByIDRow(r))
-	}
-	return out, nil
-}
-
 // EventsByID gives those of the events named that are not sent, in order.
 func (s *Store) EventsByID(ctx context.Context, q db.Querier, ids []int64) ([]Queued, error) {
 	rows, err := s.q.EventsByID(ctx, q, ids)
@@ -101,12 +99,12 @@ func (s *Store) EventsByID(ctx context.Context, q db.Querier, ids []int64) ([]Qu
 	}
 	out := make([]Queued, len(rows))
 	for i, r := range rows {
-		out[i] = queued(r)
+		out[i] = queued(pgq.PendingEventsRow(r))
 	}
 	return out, nil
 }
 
-func queued(r pgq.EventsByIDRow) Queued {
+func queued(r pgq.PendingEventsRow) Queued {
 	return Queued{
 		Event: outbox.Event{
 			ID: r.EventID, Target: outbox.Target(r.Target), Message: message.Position{Generation: r.Generation, ID: r.MsgID},
@@ -115,19 +113,6 @@ func queued(r pgq.EventsByIDRow) Queued {
 		},
 		Attempts: int(r.Attempts), NextAttempt: orZero(r.NextAttemptAt),
 	}
-}
-
-// WaitingEvents gives the oldest events of a target that are not sent, in order, without their content.
-func (s *Store) WaitingEvents(ctx context.Context, q db.Querier, t outbox.Target, limit int) ([]QueuedID, error) {
-	rows, err := s.q.WaitingEvents(ctx, q, pgq.WaitingEventsParams{Target: string(t), MaxRows: int32(limit)})
-	if err != nil {
-		return nil, fmt.Errorf("read waiting events: %w", db.Classify(err))
-	}
-	out := make([]QueuedID, len(rows))
-	for i, r := range rows {
-		out[i] = QueuedID{ID: r.EventID, FLID: r.Flid, NextAttempt: orZero(r.NextAttemptAt), CreatedAt: r.CreatedAt}
-	}
-	return out, nil
 }
 
 // Delivered is an event that is in its topic.
@@ -153,15 +138,14 @@ func (s *Store) MarkSent(ctx context.Context, tx pgx.Tx, t outbox.Target, events
 	}
 	sent := pgq.MarkEventsSentParams{Now: &now}
 	older := pgq.MarkEventsSupersededParams{Now: &now}
-	dead := pgq.CloseDeadEventsParams{Now: &now, Target: string(t)}
-	for _, e := range events {
+	flids := make([]int64, len(events))
+	for i, e := range events {
 		sent.Ids = append(sent.Ids, e.ID)
 		sent.Partitions = append(sent.Partitions, e.Place.Partition)
 		sent.Offsets = append(sent.Offsets, e.Place.Offset)
 		older.Ids = append(older.Ids, e.Older...)
 		older.Newer = append(older.Newer, slices.Repeat([]int64{e.ID}, len(e.Older))...)
-		dead.Flids = append(dead.Flids, e.FLID)
-		dead.Newer = append(dead.Newer, e.ID)
+		flids[i] = e.FLID
 	}
 	if _, err := s.q.MarkEventsSent(ctx, tx, sent); err != nil {
 		return fmt.Errorf("mark events sent: %w", db.Classify(err))
@@ -172,11 +156,30 @@ func (s *Store) MarkSent(ctx context.Context, tx pgx.Tx, t outbox.Target, events
 		}
 	}
 	if t == outbox.Schd {
-		if _, err := s.q.CloseDeadEvents(ctx, tx, dead); err != nil {
-			return fmt.Errorf("close dead events: %w", db.Classify(err))
+		if err := s.closeDead(ctx, tx, t, flids, sent.Ids, now); err != nil {
+			return err
 		}
 	}
-	return nil
+	return s.dropSpans(ctx, tx, t, outbox.Pending, append(older.Ids, sent.Ids...))
+}
+
+// closeDead closes the dead events of the flights that are older than what each of them has sent now.
+func (s *Store) closeDead(ctx context.Context, tx pgx.Tx, t outbox.Target, flids, newer []int64, now time.Time) error {
+	dead, err := s.q.OvertakenEvents(ctx, tx, pgq.OvertakenEventsParams{Target: string(t), Flids: flids, Newer: newer})
+	if err != nil {
+		return fmt.Errorf("find dead events: %w", db.Classify(err))
+	}
+	if len(dead) == 0 {
+		return nil
+	}
+	closed := pgq.CloseDeadEventsParams{Now: &now}
+	for _, d := range dead {
+		closed.Ids, closed.Newer = append(closed.Ids, d.EventID), append(closed.Newer, d.Newer)
+	}
+	if _, err := s.q.CloseDeadEvents(ctx, tx, closed); err != nil {
+		return fmt.Errorf("close dead events: %w", db.Classify(err))
+	}
+	return s.dropSpans(ctx, tx, t, outbox.Dead, closed.Ids)
 }
 
 // MarkFailed spends an attempt of each event and puts it into backoff or among the dead.

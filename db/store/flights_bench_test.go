@@ -66,7 +66,7 @@ func BenchmarkFlights(b *testing.B) {
 		}
 		b.Run(fmt.Sprintf("new/%d", n), func(b *testing.B) {
 			for b.Loop() {
-				require.NoError(b, db.InTx(b.Context(), pool, func(tx pgx.Tx) error { return s.SaveFlights(b.Context(), tx, saves) }))
+				require.NoError(b, db.InTx(b.Context(), pool, func(tx pgx.Tx) error { return store.WriteAll(b.Context(), tx, s.SaveFlights(saves)) }))
 			}
 		})
 		for i := range saves {
@@ -74,7 +74,7 @@ func BenchmarkFlights(b *testing.B) {
 		}
 		b.Run(fmt.Sprintf("save/%d", n), func(b *testing.B) {
 			for b.Loop() {
-				require.NoError(b, db.InTx(b.Context(), pool, func(tx pgx.Tx) error { return s.SaveFlights(b.Context(), tx, saves) }))
+				require.NoError(b, db.InTx(b.Context(), pool, func(tx pgx.Tx) error { return store.WriteAll(b.Context(), tx, s.SaveFlights(saves)) }))
 			}
 		})
 		b.Run(fmt.Sprintf("load/%d", n), func(b *testing.B) {

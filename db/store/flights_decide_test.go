@@ -53,7 +53,7 @@ func TestFlights_storedStateIsTheDecidedState(t *testing.T) {
 		for _, c := range outcome.Changes {
 			saves = append(saves, store.Save{After: c.After, Lists: c.Lists})
 		}
-		require.NoError(t, s.SaveFlights(t.Context(), tx, saves))
+		require.NoError(t, store.WriteAll(t.Context(), tx, s.SaveFlights(saves)))
 		set.Apply(outcome)
 		require.Empty(t, diff(set.Flight(flid), load(t, s, tx, flid)), step.what)
 	}

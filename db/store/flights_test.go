@@ -60,7 +60,7 @@ func TestSaveFlights_inPieces(t *testing.T) {
 		saves[i] = store.Save{After: named(first+int64(i), 0), Lists: []string{"gtdt"}}
 		saves[i].After.Lists = map[string][]sis.Entry{"gtdt": {{Key: "1", Fields: sis.Fields{"gate": sis.TextValue(fmt.Sprint(i))}}}}
 	}
-	require.NoError(t, s.SaveFlights(t.Context(), tx, saves))
+	require.NoError(t, store.WriteAll(t.Context(), tx, s.SaveFlights(saves)))
 	for _, i := range []int64{0, 4999, 5000, many - 1} {
 		require.Equal(t, fmt.Sprint(i), load(t, s, tx, first+i).Lists["gtdt"][0].Fields["gate"].Str)
 	}
@@ -76,7 +76,7 @@ func TestLoadFlights_bringsMastersAndChildrenAllTheWay(t *testing.T) {
 	for flid, maid := range map[int64]int64{1: 0, 2: 1, 3: 2, 4: 2, 5: 0, 6: 5, 7: 99, 8: 8} {
 		saves = append(saves, store.Save{After: named(flid, maid)})
 	}
-	require.NoError(t, s.SaveFlights(t.Context(), tx, saves))
+	require.NoError(t, store.WriteAll(t.Context(), tx, s.SaveFlights(saves)))
 
 	for _, c := range []struct{ ask, want []int64 }{
 		{nil, nil},
@@ -102,9 +102,9 @@ func TestFindFlights(t *testing.T) {
 	early.Lists["psdt"] = []sis.Entry{{Key: "1", Fields: sis.Fields{"psst": sis.TextValue("S1")}}}
 	early.Lists["gtdt"] = []sis.Entry{{Key: "1", Fields: sis.Fields{"gate": sis.TextValue("G1")}}}
 	gone.DeletedAt, gone.DeletedBy = noon, message.Position{ID: 9}
-	require.NoError(t, s.SaveFlights(t.Context(), tx, []store.Save{
+	require.NoError(t, store.WriteAll(t.Context(), tx, s.SaveFlights([]store.Save{
 		{After: early, Lists: []string{"psdt", "gtdt"}}, {After: child}, {After: gone}, {After: late},
-	}))
+	})))
 	for name, c := range map[string]struct {
 		filter store.FlightFilter
 		want   []int64
@@ -217,7 +217,7 @@ func flids(flights []*flight.Flight) (ids []int64) {
 }
 
 func save(t require.TestingT, s *store.Store, tx pgx.Tx, f *flight.Flight, lists []string) {
-	require.NoError(t, s.SaveFlights(ctx(), tx, []store.Save{{After: f, Lists: lists}}))
+	require.NoError(t, store.WriteAll(ctx(), tx, s.SaveFlights([]store.Save{{After: f, Lists: lists}})))
 }
 
 func load(t require.TestingT, s *store.Store, tx pgx.Tx, flid int64) *flight.Flight {

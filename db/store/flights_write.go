@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -9,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -26,27 +26,28 @@ type Save struct {
 	Lists []string
 }
 
-// maxFlightsAtOnce bounds a statement of SaveFlights: one schedule may bring 70,000, and neither may a statement take half a
+// flightsAtOnce bounds a statement that saves flights: one schedule may bring 70,000, and neither may a statement take half a
 // minute, nor the server wait for seconds until it is written.
-const maxFlightsAtOnce = 5000
+const flightsAtOnce = 500
 
-// SaveFlights writes flights, each at most once, by FLID, in at most three statements for 5,000 of them. The caller holds the
-// head's fence.
-func (s *Store) SaveFlights(ctx context.Context, tx pgx.Tx, saves []Save) error {
+// SaveFlights writes flights, each at most once, by FLID, in at most three statements for 500 of them. Whoever sends them holds
+// the head's fence.
+func (s *Store) SaveFlights(saves []Save) Writes {
 	saves = slices.SortedFunc(slices.Values(saves), func(a, b Save) int { return cmp.Compare(a.After.FLID, b.After.FLID) })
-	for some := range slices.Chunk(saves, maxFlightsAtOnce) {
-		if err := s.saveSome(ctx, tx, some); err != nil {
-			return err
+	return func(yield func(Write, error) bool) {
+		for some := range slices.Chunk(saves, flightsAtOnce) {
+			if !yield(s.saveSome(some)) {
+				return
+			}
 		}
 	}
-	return nil
 }
 
-func (s *Store) saveSome(ctx context.Context, tx pgx.Tx, saves []Save) error {
-	rows := make([]flightRow, len(saves))
+func (s *Store) saveSome(saves []Save) (Write, error) {
+	var rows pgq.UpsertFlightsParams
 	lists := map[string]*changedList{}
-	for i, save := range saves {
-		rows[i] = s.flightRow(save.After)
+	for _, save := range saves {
+		s.appendFlight(&rows, save.After)
 		for _, name := range save.Lists {
 			if kept(name) {
 				continue
@@ -55,41 +56,41 @@ func (s *Store) saveSome(ctx context.Context, tx pgx.Tx, saves []Save) error {
 				lists[name] = &changedList{}
 			}
 			if err := lists[name].add(save.After, name, s.zone); err != nil {
-				return err
+				return nil, err
 			}
 		}
 	}
-	text, err := plainJSON(rows)
-	if err != nil {
-		return fmt.Errorf("save flights: %w", err)
-	}
-	if err := s.q.UpsertFlights(ctx, tx, text); err != nil {
-		return fmt.Errorf("save flights: %w", db.Classify(err))
-	}
-	return s.saveLists(ctx, tx, lists)
+	gone, come := listParams(lists)
+	return func(ctx context.Context, tx pgx.Tx) error {
+		if err := s.q.UpsertFlights(ctx, tx, rows); err != nil {
+			return fmt.Errorf("save flights: %w", db.Classify(err))
+		}
+		if len(lists) == 0 {
+			return nil
+		}
+		if err := s.q.DeleteEntries(ctx, tx, gone); err != nil {
+			return fmt.Errorf("replace lists of flights: %w", db.Classify(err))
+		}
+		if err := s.q.InsertEntries(ctx, tx, come); err != nil {
+			return fmt.Errorf("save lists of flights: %w", db.Classify(err))
+		}
+		return nil
+	}, nil
 }
 
-func (s *Store) saveLists(ctx context.Context, tx pgx.Tx, lists map[string]*changedList) error {
-	if len(lists) == 0 {
-		return nil
-	}
-	err := s.q.DeleteEntries(ctx, tx, pgq.DeleteEntriesParams{
+// listParams are the lists whose entries go, and the entries that come.
+func listParams(lists map[string]*changedList) (gone pgq.DeleteEntriesParams, come pgq.InsertEntriesParams) {
+	gone = pgq.DeleteEntriesParams{
 		Psdt: lists["psdt"].of(), Gtdt: lists["gtdt"].of(), Ckdt: lists["ckdt"].of(), Cldt: lists["cldt"].of(),
 		Chdt: lists["chdt"].of(), Abtm: lists["abtm"].of(), Chot: lists["chot"].of(), Srvt: lists["srvt"].of(),
 		Dely: lists["dely"].of(), Vipf: lists["vipf"].of(), Rout: lists["rout"].of(), Erut: lists["erut"].of(),
-	})
-	if err != nil {
-		return fmt.Errorf("replace lists of flights: %w", db.Classify(err))
 	}
-	err = s.q.InsertEntries(ctx, tx, pgq.InsertEntriesParams{
+	come = pgq.InsertEntriesParams{
 		Psdt: lists["psdt"].text(), Gtdt: lists["gtdt"].text(), Ckdt: lists["ckdt"].text(), Cldt: lists["cldt"].text(),
 		Chdt: lists["chdt"].text(), Abtm: lists["abtm"].text(), Chot: lists["chot"].text(), Srvt: lists["srvt"].text(),
 		Dely: lists["dely"].text(), Vipf: lists["vipf"].text(), Rout: lists["rout"].text(), Erut: lists["erut"].text(),
-	})
-	if err != nil {
-		return fmt.Errorf("save lists of flights: %w", db.Classify(err))
 	}
-	return nil
+	return gone, come
 }
 
 // changedList is what one list gets in a save. A nil one is a list that no flight changed.
@@ -128,45 +129,44 @@ func (c *changedList) text() []byte {
 	return slices.Concat([]byte{'['}, c.rows, []byte{']'})
 }
 
-// flightRow is a row of flight_schd; the names are the columns'.
-type flightRow struct {
-	FLID              int64           `json:"flid"`
-	OperationDay      flight.Day      `json:"operation_day"`
-	StateVersion      int64           `json:"state_version"`
-	LastMsgID         int64           `json:"last_msg_id"`
-	LastGeneration    int32           `json:"last_generation"`
-	CreatedMsgID      int64           `json:"created_msg_id"`
-	CreatedGeneration int32           `json:"created_generation"`
-	DeletedMsgID      int64           `json:"deleted_msg_id"`
-	DeletedGeneration int32           `json:"deleted_generation"`
-	DeletedAt         *time.Time      `json:"deleted_at"`
-	UpdatedAt         time.Time       `json:"updated_at"`
-	Published         bool            `json:"published"`
-	FLNO              string          `json:"flno"`
-	MVIN              string          `json:"mvin"`
-	SODT              time.Time       `json:"sodt"`
-	MAID              *int64          `json:"maid"`
-	STND              *string         `json:"stnd"`
-	MAFL              []string        `json:"mafl"`
-	ABDG              *string         `json:"abdg"`
-	Scalars           json.RawMessage `json:"scalars"`
-	StandOps          json.RawMessage `json:"stand_ops"`
-	Ext               json.RawMessage `json:"ext"`
-	Provenance        json.RawMessage `json:"provenance"`
+// appendFlight adds a row of flight_schd.
+func (s *Store) appendFlight(p *pgq.UpsertFlightsParams, f *flight.Flight) {
+	p.Flids = append(p.Flids, f.FLID)
+	p.OperationDays = append(p.OperationDays, string(f.OperationDay))
+	p.StateVersions = append(p.StateVersions, f.Version)
+	p.LastMsgIds = append(p.LastMsgIds, f.LastMessage.ID)
+	p.LastGenerations = append(p.LastGenerations, f.LastMessage.Generation)
+	p.CreatedMsgIds = append(p.CreatedMsgIds, f.CreatedBy.ID)
+	p.CreatedGenerations = append(p.CreatedGenerations, f.CreatedBy.Generation)
+	p.DeletedMsgIds = append(p.DeletedMsgIds, f.DeletedBy.ID)
+	p.DeletedGenerations = append(p.DeletedGenerations, f.DeletedBy.Generation)
+	p.DeletedAts = append(p.DeletedAts, f.DeletedAt)
+	p.UpdatedAts = append(p.UpdatedAts, f.UpdatedAt)
+	p.Published = append(p.Published, f.Published)
+	p.Flnos = append(p.Flnos, f.FLNO())
+	p.Mvins = append(p.Mvins, f.Scalars["mvin"].Str)
+	p.Sodts = append(p.Sodts, f.Scalars["sodt"].Time())
+	p.Maids = append(p.Maids, f.Master())
+	p.Stnds = append(p.Stnds, f.Scalars["stnd"].Str)
+	p.Mafls = append(p.Mafls, arrayText(f.MAFL))
+	p.Abdgs = append(p.Abdgs, f.ABDG)
+	p.Scalars = append(p.Scalars, string(sis.AppendScalars(nil, f.Scalars, s.zone)))
+	p.StandOps = append(p.StandOps, string(appendStandOps(nil, f, s.zone)))
+	p.Exts = append(p.Exts, string(appendExt(nil, f.Ext)))
+	p.Provenances = append(p.Provenances, string(flight.AppendProvenance(nil, f)))
 }
 
-func (s *Store) flightRow(f *flight.Flight) flightRow {
-	return flightRow{
-		FLID: f.FLID, OperationDay: f.OperationDay, StateVersion: f.Version,
-		LastMsgID: f.LastMessage.ID, LastGeneration: f.LastMessage.Generation,
-		CreatedMsgID: f.CreatedBy.ID, CreatedGeneration: f.CreatedBy.Generation,
-		DeletedMsgID: f.DeletedBy.ID, DeletedGeneration: f.DeletedBy.Generation,
-		DeletedAt: timeOrNil(f.DeletedAt), UpdatedAt: f.UpdatedAt, Published: f.Published,
-		FLNO: f.FLNO(), MVIN: f.Scalars["mvin"].Str, SODT: f.Scalars["sodt"].Time(),
-		MAID: orNone(f.Master()), STND: orNil(f.Scalars["stnd"].Str), MAFL: orNoText(f.MAFL), ABDG: orNil(f.ABDG),
-		Scalars: sis.AppendScalars(nil, f.Scalars, s.zone), StandOps: appendStandOps(nil, f, s.zone),
-		Ext: appendExt(nil, f.Ext), Provenance: flight.AppendProvenance(nil, f),
+// arrayText writes a text[] as PostgreSQL reads it.
+func arrayText(all []string) string {
+	if len(all) == 0 {
+		return "{}"
 	}
+	escapes := strings.NewReplacer(`\`, `\\`, `"`, `\"`)
+	quoted := make([]string, len(all))
+	for i, s := range all {
+		quoted[i] = `"` + escapes.Replace(s) + `"`
+	}
+	return "{" + strings.Join(quoted, ",") + "}"
 }
 
 // kept says that a list is in stand_ops, not in a table of its own.
@@ -210,29 +210,4 @@ func separate(dst []byte) []byte {
 		return append(dst, ',')
 	}
 	return dst
-}
-
-// plainJSON is json.Marshal that leaves <, > and & as they are: ext must come back byte for byte.
-func plainJSON(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return b.Bytes(), err
-}
-
-// orNone is nil for 0.
-func orNone(n int64) *int64 {
-	if n == 0 {
-		return nil
-	}
-	return &n
-}
-
-// orNoText is an empty list for nil.
-func orNoText(s []string) []string {
-	if s == nil {
-		return []string{}
-	}
-	return s
 }

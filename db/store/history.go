@@ -23,20 +23,23 @@ type Deed struct {
 	Change flight.Change
 }
 
-// InsertHistory keeps what messages did, in the order given. The caller holds the head's fence.
-func (s *Store) InsertHistory(ctx context.Context, tx pgx.Tx, deeds []Deed, now time.Time) error {
-	for len(deeds) > 0 {
-		p := pgq.InsertFlightChangesParams{Now: now}
-		n, size := 0, 0
-		for ; n < len(deeds) && size < maxInsertBytes; n++ {
-			size += s.appendDeed(&p, deeds[n])
+// InsertHistory keeps what messages did, in the order given. Whoever sends it holds the head's fence.
+func (s *Store) InsertHistory(deeds []Deed, now time.Time) Writes {
+	return func(yield func(Write, error) bool) {
+		for len(deeds) > 0 {
+			p := pgq.InsertFlightChangesParams{Now: now}
+			n, size := 0, 0
+			for ; n < len(deeds) && size < maxInsertBytes; n++ {
+				size += s.appendDeed(&p, deeds[n])
+			}
+			deeds = deeds[n:]
+			if !yield(func(ctx context.Context, tx pgx.Tx) error {
+				return wrapped("insert flight history", s.q.InsertFlightChanges(ctx, tx, p))
+			}, nil) {
+				return
+			}
 		}
-		if err := s.q.InsertFlightChanges(ctx, tx, p); err != nil {
-			return fmt.Errorf("insert flight history: %w", db.Classify(err))
-		}
-		deeds = deeds[n:]
 	}
-	return nil
 }
 
 // appendDeed says how many bytes it added.

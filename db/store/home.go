@@ -17,6 +17,7 @@ import (
 type Home struct {
 	Mailbox string // server/schema.table
 	Mode    string // live or shadow
+	Topics  string // full names of the topics of changes and of states
 }
 
 // ErrOtherLane says that the database is another lane's (decision 0020).
@@ -35,6 +36,24 @@ func (s *Store) ClaimMode(ctx context.Context, q db.Querier, lane, mode string, 
 	return *got, nil
 }
 
+// ClaimTopics settles the lane's topics if nobody has, or if they were settled as renamedFrom, and gives the settled ones.
+func (s *Store) ClaimTopics(ctx context.Context, q db.Querier, lane, topics, renamedFrom string) (settled string, err error) {
+	got, err := s.q.ClaimTopics(ctx, q, pgq.ClaimTopicsParams{Lane: lane, Topics: &topics, RenamedFrom: renamedFrom})
+	if err != nil {
+		return "", fmt.Errorf("claim the lane's topics: %w", db.Classify(err))
+	}
+	return orEmpty(got), nil
+}
+
+// Lanes names the lanes that have begun here.
+func (s *Store) Lanes(ctx context.Context, q db.Querier) ([]string, error) {
+	names, err := s.q.Lanes(ctx, q)
+	if err != nil {
+		return nil, fmt.Errorf("read the lanes: %w", db.Classify(err))
+	}
+	return names, nil
+}
+
 // Home reads what the lane belongs to.
 func (s *Store) Home(ctx context.Context, q db.Querier, lane string) (Home, error) {
 	r, err := s.q.LaneHome(ctx, q, lane)
@@ -44,7 +63,7 @@ func (s *Store) Home(ctx context.Context, q db.Querier, lane string) (Home, erro
 	if err != nil {
 		return Home{}, fmt.Errorf("read the lane's home: %w", db.Classify(err))
 	}
-	return Home{Mailbox: orEmpty(r.Mailbox), Mode: orEmpty(r.Mode)}, nil
+	return Home{Mailbox: orEmpty(r.Mailbox), Mode: orEmpty(r.Mode), Topics: orEmpty(r.Topics)}, nil
 }
 
 // SettleMailbox replaces the mailbox that was read before, "" for none; ok is false when another process was quicker, or

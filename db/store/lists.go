@@ -146,9 +146,14 @@ func (s *Store) OpsEvents(ctx context.Context, tx pgx.Tx, f EventFilter) ([]OpsE
 	if err := freshPlan(ctx, tx); err != nil {
 		return nil, err
 	}
+	bySpan, err := s.bySpan(ctx, tx, f.State)
+	if err != nil {
+		return nil, err
+	}
 	rows, err := s.q.OpsEvents(ctx, tx, pgq.OpsEventsParams{
 		BeforeAt: timeOrNil(f.After.At), BeforeID: f.After.ID, FromTime: timeOrNil(f.From), ToTime: timeOrNil(f.To), MaxRows: int32(f.Limit),
-		Target: orNil(string(f.Target)), State: orNil(string(f.State)), MsgID: idOrNil(f.MsgID), Flid: idOrNil(f.FLID), Archived: f.Archived, InlineBytes: maxInlineBytes,
+		Target: orNil(string(f.Target)), State: orNil(string(f.State)), MsgID: idOrNil(f.MsgID), Flid: idOrNil(f.FLID), Archived: f.Archived,
+		BySpan: bySpan, InlineBytes: maxInlineBytes,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list events: %w", db.Classify(err))
@@ -158,6 +163,20 @@ func (s *Store) OpsEvents(ctx context.Context, tx pgx.Tx, f EventFilter) ([]OpsE
 		out[i] = OpsEvent(r)
 	}
 	return out, nil
+}
+
+// bySpan says whether a list of events in a state looks for them by event_span: always the dead, which lie anywhere; of those that
+// wait a few. Where many wait they are the newest, and the order of the list meets them first.
+func (s *Store) bySpan(ctx context.Context, q db.Querier, state outbox.State) (bool, error) {
+	const few = 2000
+	if state != outbox.Pending {
+		return state == outbox.Dead, nil
+	}
+	n, err := s.q.OpsSpanned(ctx, q, string(state))
+	if err != nil {
+		return false, fmt.Errorf("count waiting events: %w", db.Classify(err))
+	}
+	return n <= few, nil
 }
 
 // OpsEvent gives one event, archived or not, with all of its payload; ok is false when nobody knows it.

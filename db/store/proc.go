@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -27,9 +25,9 @@ type Unfinished struct {
 	SizeBytes   int64 // of the text; 0 when we do not have it
 }
 
-// Head gives the next unfinished messages of a lane in order, none past the watermark (O1).
-func (s *Store) Head(ctx context.Context, q db.Querier, lane string, limit int) ([]Unfinished, error) {
-	rows, err := s.q.HeadRows(ctx, q, pgq.HeadRowsParams{Lane: lane, MaxRows: int32(limit)})
+// Head gives the next unfinished messages of a lane with ids above after in order, none past the watermark (O1).
+func (s *Store) Head(ctx context.Context, q db.Querier, lane string, after int64, limit int) ([]Unfinished, error) {
+	rows, err := s.q.HeadRows(ctx, q, pgq.HeadRowsParams{Lane: lane, After: after, MaxRows: int32(limit)})
 	if err != nil {
 		return nil, fmt.Errorf("read the head: %w", db.Classify(err))
 	}
@@ -84,6 +82,14 @@ func (s *Store) Charge(ctx context.Context, tx pgx.Tx, ids []int64, now time.Tim
 	return db.Classify(s.q.ChargeAttempts(ctx, tx, pgq.ChargeAttemptsParams{Now: now, Ids: ids}))
 }
 
+// Refund takes the attempt of each message back that Charge has put on record: it could not be read and was not tried.
+func (s *Store) Refund(ctx context.Context, tx pgx.Tx, ids []int64, now time.Time) error {
+	if _, err := tx.Exec(ctx, "SET LOCAL synchronous_commit = off"); err != nil {
+		return db.Classify(err)
+	}
+	return db.Classify(s.q.RefundAttempts(ctx, tx, pgq.RefundAttemptsParams{Now: now, Ids: ids}))
+}
+
 // Finished is where a message of a batch goes.
 type Finished struct {
 	ID      int64
@@ -102,66 +108,39 @@ type Finished struct {
 	HasMeta bool // Meta could be read
 }
 
-// Finish writes where each message goes. It changes unfinished rows only and says how many it changed.
-func (s *Store) Finish(ctx context.Context, tx pgx.Tx, all []Finished, now time.Time) (int64, error) {
-	rows := make([]finishRow, len(all))
-	for i, f := range all {
-		rows[i] = f.row(now)
+// Finish makes the statement that writes where each message goes. It changes unfinished rows only and says how many it changed.
+func (s *Store) Finish(all []Finished, now time.Time) func(ctx context.Context, tx pgx.Tx) (int64, error) {
+	p := pgq.FinishMessagesParams{Now: now}
+	for _, f := range all {
+		appendFinished(&p, f)
 	}
-	b, err := json.Marshal(rows)
-	if err != nil {
-		return 0, fault.Wrap(fault.Infra, "write message states", err)
+	return func(ctx context.Context, tx pgx.Tx) (int64, error) {
+		n, err := s.q.FinishMessages(ctx, tx, p)
+		return n, wrapped("write message states", err)
 	}
-	n, err := s.q.FinishMessages(ctx, tx, pgq.FinishMessagesParams{Now: now, Rows: b})
-	if err != nil {
-		return 0, fmt.Errorf("write message states: %w", db.Classify(err))
-	}
-	return n, nil
 }
 
-// finishRow is Finished as FinishMessages reads it; nil is NULL.
-type finishRow struct {
-	MsgID     int64          `json:"msg_id"`
-	State     message.State  `json:"state"`
-	Reset     bool           `json:"reset"`
-	Class     *fault.Class   `json:"error_class"`
-	Root      *fault.Class   `json:"root_error_class"`
-	LastError *string        `json:"last_error"`
-	Skip      *string        `json:"skip_reason"`
-	Identity  *string        `json:"identity_key"`
-	Reuse     *message.Reuse `json:"identity_reuse"`
-	Next      *time.Time     `json:"next_attempt_at"`
-	Finished  *time.Time     `json:"finished_at"`
-	Mark      *time.Time     `json:"backfill_next_at"`
-	Hash      *string        `json:"content_hash"`
-	SNDR      *string        `json:"sndr"`
-	TYPE      *string        `json:"type"`
-	STYP      *string        `json:"styp"`
-	SEQN      *int64         `json:"seqn"`
-	DTTM      *time.Time     `json:"dttm"`
-}
-
-func (f Finished) row(now time.Time) finishRow {
-	r := finishRow{
-		MsgID: f.ID, State: f.State, Reset: f.Reset,
-		Class: orNil(f.Class), Root: orNil(f.Root), Skip: orNil(f.Skip), Identity: orNil(f.Bound), Reuse: orNil(f.Reuse),
-		Next: timeOrNil(f.Next),
-	}
-	if f.Err != nil {
-		text := fault.Text(f.Err)
-		r.LastError = &text
-	}
-	if f.State.Terminal() {
-		r.Finished = &now
-		if f.Mark {
-			r.Mark = &now
-		}
-	}
-	if f.HasMeta {
-		hash := byteaText(f.Hash[:])
-		r.Hash, r.SNDR, r.TYPE, r.STYP, r.SEQN, r.DTTM = &hash, &f.Meta.SNDR, &f.Meta.TYPE, &f.Meta.STYP, &f.Meta.SEQN, &f.Meta.DTTM
-	}
-	return r
+func appendFinished(p *pgq.FinishMessagesParams, f Finished) {
+	finished := f.State.Terminal()
+	p.Ids = append(p.Ids, f.ID)
+	p.States = append(p.States, string(f.State))
+	p.Resets = append(p.Resets, f.Reset)
+	p.Finished = append(p.Finished, finished)
+	p.Owed = append(p.Owed, finished && f.Mark)
+	p.ErrorClasses = append(p.ErrorClasses, string(f.Class))
+	p.RootErrorClasses = append(p.RootErrorClasses, string(f.Root))
+	p.LastErrors = append(p.LastErrors, fault.Text(f.Err))
+	p.SkipReasons = append(p.SkipReasons, f.Skip)
+	p.NextAttemptsAt = append(p.NextAttemptsAt, f.Next)
+	p.IdentityKeys = append(p.IdentityKeys, f.Bound)
+	p.IdentityReuses = append(p.IdentityReuses, string(f.Reuse))
+	p.HaveMeta = append(p.HaveMeta, f.HasMeta)
+	p.ContentHashes = append(p.ContentHashes, f.Hash[:])
+	p.Sndrs = append(p.Sndrs, f.Meta.SNDR)
+	p.Types = append(p.Types, f.Meta.TYPE)
+	p.Styps = append(p.Styps, f.Meta.STYP)
+	p.Seqns = append(p.Seqns, f.Meta.SEQN)
+	p.Dttms = append(p.Dttms, f.Meta.DTTM)
 }
 
 // Identity is who holds an identity key.
@@ -189,22 +168,15 @@ func (s *Store) Identities(ctx context.Context, q db.Querier, keys []string) (ma
 
 // Bind makes each identity its message's, taking it from another whose counter has wrapped. Each key once.
 func (s *Store) Bind(ctx context.Context, tx pgx.Tx, ids []Identity, now time.Time) error {
-	type row struct {
-		Key  string    `json:"identity_key"`
-		ID   int64     `json:"msg_id"`
-		Gen  int32     `json:"generation"`
-		DTTM time.Time `json:"dttm"`
-		Hash string    `json:"content_hash"`
+	p := pgq.BindIdentitiesParams{Now: now}
+	for _, id := range ids {
+		p.IdentityKeys = append(p.IdentityKeys, id.Key)
+		p.MsgIds = append(p.MsgIds, id.Pos.ID)
+		p.Generations = append(p.Generations, id.Pos.Generation)
+		p.Dttms = append(p.Dttms, id.DTTM)
+		p.ContentHashes = append(p.ContentHashes, id.Hash[:])
 	}
-	rows := make([]row, len(ids))
-	for i, id := range ids {
-		rows[i] = row{id.Key, id.Pos.ID, id.Pos.Generation, id.DTTM, byteaText(id.Hash[:])}
-	}
-	b, err := json.Marshal(rows)
-	if err != nil {
-		return fault.Wrap(fault.Infra, "bind identities", err)
-	}
-	return db.Classify(s.q.BindIdentities(ctx, tx, pgq.BindIdentitiesParams{Now: now, Rows: b}))
+	return db.Classify(s.q.BindIdentities(ctx, tx, p))
 }
 
 // Snapshot is a row of schd_snap_log: one schedule that was applied.
@@ -224,8 +196,6 @@ func (s *Store) LogSnapshot(ctx context.Context, tx pgx.Tx, n Snapshot) error {
 		Records: int32(n.Records), Created: int32(n.Created), Updated: int32(n.Updated), Unchanged: int32(n.Unchanged), RecvAt: n.ReceivedAt,
 	}))
 }
-
-func byteaText(b []byte) string { return `\x` + hex.EncodeToString(b) }
 
 func orZero(t *time.Time) time.Time {
 	if t == nil {

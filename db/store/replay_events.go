@@ -68,8 +68,10 @@ func (s *Store) RequeueEvents(ctx context.Context, tx pgx.Tx, ids []int64) error
 	if len(ids) == 0 {
 		return nil
 	}
-	_, err := s.q.RequeueEvents(ctx, tx, ids)
-	return db.Classify(err)
+	if _, err := s.q.RequeueEvents(ctx, tx, ids); err != nil {
+		return fmt.Errorf("requeue events: %w", db.Classify(err))
+	}
+	return s.dropDeadSpans(ctx, tx, ids)
 }
 
 // SendStates makes an event on schd of the state each flight has now, one a flight, in the place of the dead ones given. The

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"msgexchange/db"
+	"msgexchange/jobs/outbox"
 )
 
 // OpsSummary is where everything stands.
@@ -39,6 +40,8 @@ type OpsLease struct {
 	Epoch       int64     `json:"epoch"`
 	Holder      string    `json:"holder"`
 	HeartbeatAt time.Time `json:"heartbeatAt"`
+	// TroubledAt is since when the holder cannot reach what the role needs; nil: it can, or nothing is held.
+	TroubledAt *time.Time `json:"troubledAt,omitempty"`
 }
 
 // OpsBacklog is what is not finished yet.
@@ -82,12 +85,19 @@ func (s *Store) OpsSummary(ctx context.Context, q db.Querier, now time.Time) (Op
 	for _, r := range leases {
 		out.Leases = append(out.Leases, OpsLease(r))
 	}
-	events, err := s.q.OpsEventCounts(ctx, q, now)
-	if err != nil {
-		return out, fmt.Errorf("summary: events: %w", db.Classify(err))
-	}
-	for _, r := range events {
-		out.Events = append(out.Events, OpsOutbox(r))
+	for _, t := range outbox.AllTargets() {
+		b, err := s.EventBacklog(ctx, q, t)
+		if err != nil {
+			return out, fmt.Errorf("summary: events: %w", err)
+		}
+		if b.Pending+b.Dead == 0 {
+			continue
+		}
+		o := OpsOutbox{Target: string(t), Pending: b.Pending, Dead: b.Dead}
+		if b.Pending > 0 {
+			o.OldestSeconds = now.Sub(b.Oldest).Seconds()
+		}
+		out.Events = append(out.Events, o)
 	}
 	backlog, err := s.q.OpsUnfinished(ctx, q, now)
 	if err != nil {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -193,4 +194,13 @@ type keptChange struct {
 	Before       json.RawMessage `json:"before"`
 	Fields       json.RawMessage `json:"fields"`
 	ChangedAt    time.Time       `json:"changed_at"`
+}
+
+// plainJSON is json.Marshal that leaves <, > and & as they are: ext must come back byte for byte.
+func plainJSON(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return b.Bytes(), err
 }

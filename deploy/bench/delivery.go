@@ -117,7 +117,7 @@ func (o *outgoing) rate(ctx context.Context, work func(ctx context.Context) erro
 }
 
 func (o *outgoing) fill(ctx context.Context) error {
-	if _, err := o.pool.Exec(ctx, "TRUNCATE msg_event"); err != nil {
+	if _, err := o.pool.Exec(ctx, "TRUNCATE msg_event, event_span"); err != nil {
 		return err
 	}
 	now := time.Now()
@@ -134,7 +134,7 @@ func (o *outgoing) fill(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = o.pool.Exec(ctx, "VACUUM ANALYZE msg_event")
+	_, err = o.pool.Exec(ctx, "VACUUM ANALYZE msg_event, event_span")
 	return err
 }
 

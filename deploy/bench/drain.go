@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -13,31 +15,35 @@ import (
 	"msgexchange/deploy/systemtest/rig"
 )
 
-// The flights that the backlog is about, and how many rows one read of the mailbox and one transaction take: both keys are
-// meant to be raised where backlogs come in one piece.
+// The flights that the backlog is about, and how many rows one read of the mailbox, one transaction, one flush of schd and one
+// request to the broker take: these keys are meant to be raised where backlogs come in one piece.
 const (
 	backlogFlights = 500
-	claimBatch     = 500
-	headBatch      = 500
+	claimBatch     = 1000
+	headBatch      = 4000
+	flushLimit     = 5000
+	sendBatch      = 2000
+	pollInterval   = time.Second // an idle poller's
 	brokerPause    = 2 * time.Millisecond
 	copyTopic      = "copy"
 )
 
-// drain measures a backlog of FLOP from the commit in the mailbox until the last record is in Kafka, in turns with pgbench and
-// with a copy that does nothing but copy.
+// drain measures a backlog of FLOP that came together while the program stood still, from the moment it goes on until the last
+// record is in Kafka, in turns with pgbench and with a copy that does nothing but copy.
 func drain(ctx context.Context, b *bench) error {
 	if _, err := b.tool(ctx, "-i", "-q", "-s", "10"); err != nil {
 		return err
 	}
 	d := &drains{bench: b, cpu: cpu{}}
-	err := b.with(ctx, func(*rig.Pod) error {
+	err := b.with(ctx, func(pod *rig.Pod) error {
+		d.pod = pod
 		if _, err := b.put(ctx, schedules(b.next(), backlogFlights)); err != nil {
 			return err
 		}
 		if err := b.drained(ctx); err != nil {
 			return err
 		}
-		if err := b.settleIn(ctx); err != nil {
+		if err := d.settleIn(ctx); err != nil {
 			return err
 		}
 		for range b.rounds {
@@ -46,7 +52,7 @@ func drain(ctx context.Context, b *bench) error {
 			}
 		}
 		return nil
-	}, fmt.Sprintf("MSGX_PIPELINE_CLAIM_BATCH=%d", claimBatch), fmt.Sprintf("MSGX_PIPELINE_HEAD_BATCH=%d", headBatch))
+	}, forBacklogs()...)
 	if err != nil {
 		return err
 	}
@@ -57,6 +63,7 @@ func drain(ctx context.Context, b *bench) error {
 // drains is what the rounds gave, in messages or transactions a second.
 type drains struct {
 	*bench
+	pod                      *rig.Pod
 	tps, copied, quick, slow []float64
 	cpu                      cpu // of the quick drains
 }
@@ -106,17 +113,24 @@ func (d *drains) tell() {
 	d.table.goal("the same, the broker takes 2 ms to answer", slowly >= half, "≥ 0.5 of it", "%.0f messages/s = %.2f of it", median(d.slow), slowly)
 }
 
+// forBacklogs are the settings of a program that is to work off backlogs.
+func forBacklogs() []string {
+	return []string{
+		fmt.Sprintf("MSGX_PIPELINE_CLAIM_BATCH=%d", claimBatch), fmt.Sprintf("MSGX_PIPELINE_HEAD_BATCH=%d", headBatch),
+		fmt.Sprintf("MSGX_SCHD_FLUSH_LIMIT=%d", flushLimit), fmt.Sprintf("MSGX_DELIVERY_BATCH=%d", sendBatch),
+	}
+}
+
 // settleIn makes PostgreSQL know its tables as it does in a system that has run for some minutes.
 func (b *bench) settleIn(ctx context.Context) error {
 	const few = 1000
-	o := *b
-	o.backlog = few
-	_, err := o.backlogRate(ctx, 0)
-	b.seqn = o.seqn
-	if err != nil {
+	if _, err := b.put(ctx, b.backlogTexts(few)...); err != nil {
 		return err
 	}
-	_, err = b.world.Pool.Exec(ctx, "VACUUM ANALYZE")
+	if err := b.drained(ctx); err != nil {
+		return err
+	}
+	_, err := b.world.Pool.Exec(ctx, "VACUUM ANALYZE")
 	return err
 }
 
@@ -128,26 +142,39 @@ func ratios(of, by []float64) []float64 {
 	return out
 }
 
-// backlogRate drains one backlog; the system is empty and awake before it and empty after it.
-func (b *bench) backlogRate(ctx context.Context, pause time.Duration) (float64, error) {
+// backlogRate drains one backlog; the system is empty and awake before it and empty after it. The pod is stopped while the backlog
+// is written, and for longer than an idle poller sleeps: half a second of waiting for its look says nothing about a rate.
+func (d *drains) backlogRate(ctx context.Context, pause time.Duration) (float64, error) {
+	texts := d.backlogTexts(d.backlog)
+	before := d.records("msg")
+	d.world.Broker.Delay(pause)
+	defer d.world.Broker.Delay(0)
+	if err := d.pod.Signal(syscall.SIGSTOP); err != nil {
+		return 0, err
+	}
+	stopped := time.Now()
+	_, err := d.put(ctx, texts...)
+	time.Sleep(time.Until(stopped.Add(pollInterval)))
+	at := time.Now()
+	if err = errors.Join(err, d.pod.Signal(syscall.SIGCONT)); err != nil {
+		return 0, err
+	}
+	err = d.until(ctx, 5*time.Minute, func() (bool, error) { return d.records("msg") >= before+d.backlog, nil })
+	took := time.Since(at)
+	if err == nil {
+		err = d.drained(ctx)
+	}
+	return float64(d.backlog) / took.Seconds(), err
+}
+
+// backlogTexts are n messages of one backlog, about flights in any order.
+func (b *bench) backlogTexts(n int) []string {
 	rnd := rand.New(rand.NewPCG(uint64(b.seqn), 0))
-	texts := make([]string, b.backlog)
+	texts := make([]string, n)
 	for i := range texts {
 		texts[i] = flop(b.next(), 1+rnd.IntN(backlogFlights), i)
 	}
-	before := b.records("msg")
-	b.world.Broker.Delay(pause)
-	defer b.world.Broker.Delay(0)
-	at, err := b.put(ctx, texts...)
-	if err != nil {
-		return 0, err
-	}
-	err = b.until(ctx, 5*time.Minute, func() (bool, error) { return b.records("msg") >= before+b.backlog, nil })
-	took := time.Since(at)
-	if err == nil {
-		err = b.drained(ctx)
-	}
-	return float64(b.backlog) / took.Seconds(), err
+	return texts
 }
 
 // copyRate reads the same number of rows from the mailbox and sends their texts to a topic of their own, one batch after the
@@ -161,8 +188,8 @@ func (b *bench) copyRate(ctx context.Context) (float64, error) {
 	if err := client.ProduceSync(ctx, kgo.StringRecord("first")).FirstErr(); err != nil {
 		return 0, err
 	}
-	var last int64
-	if err := b.world.Mailbox.DB().QueryRowContext(ctx, "SELECT max(CMINMSGS_ID) FROM cminmsgs").Scan(&last); err != nil {
+	last, err := b.lastID(ctx)
+	if err != nil {
 		return 0, err
 	}
 	at, copied := time.Now(), 0

@@ -29,12 +29,13 @@ func main() {
 	flag.IntVar(&o.rounds, "rounds", 5, "how often the limits and the product take turns")
 	flag.IntVar(&o.backlog, "backlog", 20_000, "messages of the backlog")
 	flag.IntVar(&o.rows, "rows", 10_000_000, "finished rows of proc_state")
+	flag.IntVar(&o.archived, "archived", 2_000_000, "finished messages that are archived")
 	flag.IntVar(&o.flights, "flights", 5_000, "flights of the schedule")
 	flag.IntVar(&o.events, "events", 100_000, "events of the backlog that is delivered")
 	flag.DurationVar(&o.steady, "steady", 30*time.Second, "how long messages come at a steady rate")
 	flag.Parse()
 	if quick {
-		o.rounds, o.backlog, o.rows, o.events, o.steady = 1, 4_000, 200_000, 20_000, 8*time.Second
+		o.rounds, o.backlog, o.rows, o.archived, o.events, o.steady = 1, 4_000, 200_000, 300_000, 20_000, 8*time.Second
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	misses, err := run(ctx, o, strings.FieldsFunc(only, func(r rune) bool { return r == ',' }))
@@ -54,9 +55,11 @@ type options struct {
 	backlog int
 	rows    int
 	flights int
-	steady  time.Duration
-	events  int
-	program string
+	// archived is how many finished messages the archive moves.
+	archived int
+	steady   time.Duration
+	events   int
+	program  string
 
 	statements bool
 }
@@ -74,8 +77,10 @@ func measurements() []measurement {
 		{"latency", latency},
 		{"idle", idle},
 		{"drain", drain},
+		{"roles", roles},
 		{"delivery", delivery},
 		{"selection", selection},
+		{"archive", archive},
 	}
 }
 

@@ -32,7 +32,7 @@ func selection(ctx context.Context, b *bench) error {
 		what string
 		run  func(pool *pgxpool.Pool) error
 	}{
-		{"head selection", func(p *pgxpool.Pool) error { _, err := s.Head(ctx, p, lane, 200); return err }},
+		{"head selection", func(p *pgxpool.Pool) error { _, err := s.Head(ctx, p, lane, 0, 200); return err }},
 		{"backfill scan", func(p *pgxpool.Pool) error {
 			tx, err := p.Begin(ctx)
 			if err != nil {
@@ -65,21 +65,27 @@ func selection(ctx context.Context, b *bench) error {
 
 const lane = "default"
 
-// database makes one of its own with so many finished rows and, above them, as many unfinished ones and marks owed as a batch
-// takes.
-func (b *bench) database(ctx context.Context, name string, rows int) (*pgxpool.Pool, error) {
+// fresh makes a database with our tables and nothing in them.
+func (b *bench) fresh(ctx context.Context, name string) (pool *pgxpool.Pool, dsn string, err error) {
 	for _, statement := range []string{"DROP DATABASE IF EXISTS " + name, "CREATE DATABASE " + name} {
 		if _, err := b.world.Pool.Exec(ctx, statement); err != nil {
-			return nil, err
+			return nil, "", err
 		}
 	}
-	dsn := strings.Replace(b.world.PGDSN, "/postgres?", "/"+name+"?", 1)
+	dsn = strings.Replace(b.world.PGDSN, "/postgres?", "/"+name+"?", 1)
 	if err := db.Migrate(ctx, dsn, slog.New(slog.DiscardHandler)); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	cfg := db.Defaults()
 	cfg.DSN, cfg.ApplicationName = dsn+"&statement_timeout=0", "msgexchange/bench"
-	pool, err := db.Open(ctx, cfg)
+	pool, err = db.Open(ctx, cfg)
+	return pool, dsn, err
+}
+
+// database makes one of its own with so many finished rows and, above them, as many unfinished ones and marks owed as a batch
+// takes.
+func (b *bench) database(ctx context.Context, name string, rows int) (*pgxpool.Pool, error) {
+	pool, _, err := b.fresh(ctx, name)
 	if err != nil {
 		return nil, err
 	}

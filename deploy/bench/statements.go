@@ -14,7 +14,16 @@ func countStatements(settings map[string]string) {
 	settings["pg_stat_statements.track"] = "all"
 }
 
-// printStatements tells which statements took the most time of PostgreSQL since the servers were started.
+// forgetStatements begins to count anew.
+func (b *bench) forgetStatements(ctx context.Context) error {
+	if !b.statements {
+		return nil
+	}
+	_, err := b.world.Pool.Exec(ctx, "CREATE EXTENSION IF NOT EXISTS pg_stat_statements; SELECT pg_stat_statements_reset()")
+	return err
+}
+
+// printStatements tells which statements took the most time of PostgreSQL since the servers were started or forgetStatements was called.
 func (b *bench) printStatements(ctx context.Context, out io.Writer) error {
 	if _, err := b.world.Pool.Exec(ctx, "CREATE EXTENSION IF NOT EXISTS pg_stat_statements"); err != nil {
 		return err

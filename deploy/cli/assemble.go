@@ -107,7 +107,11 @@ func (n *node) openPostgres(ctx context.Context) error {
 	if !ok {
 		return fmt.Errorf("the schema is not current: %s", detail)
 	}
-	if err := laneOf(n.config, pool, n.log).ClaimMode(ctx); err != nil {
+	lane := laneOf(n.config, pool, n.log)
+	if err := lane.ClaimMode(ctx); err != nil {
+		return err
+	}
+	if err := lane.ClaimTopics(ctx); err != nil {
 		return err
 	}
 	if n.jobs, err = workers.NewInserter(pool, n.log); err != nil {
@@ -223,10 +227,23 @@ func (n *node) backfiller() *backfill.Backfill {
 // live says that this process may write to the mailbox.
 func (n *node) live() bool { return n.config.Mode == config.Live }
 
+// needs are the neighbours of the roles. A text is read from the mailbox again only when our copy is gone.
+func (n *node) needs() map[jobs.Role]drain.Needs {
+	mailbox := drain.Needs{Name: "mailbox", Reach: n.mailbox.Ping}
+	seldom := mailbox
+	seldom.Seldom = true
+	return map[jobs.Role]drain.Needs{
+		jobs.RolePoll: mailbox, jobs.RoleHead: seldom, jobs.RoleBackfill: mailbox, jobs.RoleRequest: mailbox,
+		jobs.RoleMsg:  {Name: "kafka", Reach: n.msg.Check},
+		jobs.RoleSchd: {Name: "kafka", Reach: n.schd.Check},
+	}
+}
+
 // pod makes the part that works.
 func (n *node) pod(roles []jobs.Role, maintain bool) (*workers.Pod, error) {
 	return workers.New(workers.Deps{
-		Name: n.name, Lane: n.config.Lane, Pool: n.pool, Waker: n.waker, Work: n.roles, Roles: roles, Keeper: n.keeper, Maintain: maintain,
+		Name: n.name, Lane: n.config.Lane, Pool: n.pool, Waker: n.waker, Work: n.roles, Roles: roles, Needs: n.needs(),
+		Keeper: n.keeper, Maintain: maintain,
 		Drain: drain.Defaults(), Grace: softGrace(n.config.ShutdownGrace), Log: n.log,
 	})
 }

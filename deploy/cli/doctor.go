@@ -96,6 +96,7 @@ func newSubject(ctx context.Context, cfg config.Config) (_ doctor.Subject, close
 func laneOf(cfg config.Config, pool *pgxpool.Pool, log *slog.Logger) doctor.Lane {
 	return doctor.Lane{
 		Name: cfg.Lane, Mode: string(cfg.Mode), Expect: mailbox.Identity(cfg.Mailbox.Identity),
+		Topics: cfg.Kafka.Topics(), RenamedFrom: cfg.Kafka.RenamedFrom,
 		Pool: pool, Store: store.New(time.UTC), Log: log, Now: time.Now,
 	}
 }

@@ -42,9 +42,13 @@ func (n *node) refdataTasks() ([]maintenance.Task, error) {
 	all := maintenance.Task{Name: refreshAll, Do: n.orderLists(r.Lists())}
 	if len(r.Endpoints) > 0 {
 		all.When = n.config.AdminAPI.Schedule
+	} else {
+		all.Unable = noNeighbour
 	}
 	return append(tasks, all), nil
 }
+
+const noNeighbour = "there is no neighbour to ask: admin-api.url is not set, or this is a shadow without admin-api.in-shadow"
 
 func listTask(list string) string { return refreshAll + "-" + list }
 
@@ -66,7 +70,7 @@ func refresh(r *refdata.Refresher, list string) func(context.Context) (maintenan
 func (n *node) orderLists(lists []string) func(context.Context) (maintenance.Piece, error) {
 	return func(ctx context.Context) (p maintenance.Piece, err error) {
 		if len(lists) == 0 {
-			p.Findings = []string{"there is no neighbour to ask: admin-api.url is not set, or this is a shadow without admin-api.in-shadow"}
+			p.Findings = []string{noNeighbour} // ordered of a pod that is configured otherwise
 			return p, nil
 		}
 		p.Counts = map[string]int64{"lists": int64(len(lists))}

@@ -25,16 +25,27 @@ import (
 // replay puts finished messages back into the line, as POST /ops/replay does; or dead events, or marks that were given up.
 type replay struct {
 	configured
-	IDs    []int64   `name:"ids" help:"Messages by their ids." placeholder:"ID,…" xor:"what"`
-	Class  string    `help:"Messages by the class of their failure, or its root class: CODEC_ERROR, UNSUPPORTED, INFRA or EXHAUSTED." placeholder:"CLASS" xor:"what"`
-	Events []int64   `help:"Dead events by their ids, as POST /ops/events/replay." placeholder:"ID,…" xor:"what"`
-	Target string    `help:"All dead events in work of a target: KAFKA:msg or KAFKA:schd." placeholder:"TARGET" xor:"what"`
-	Marks  []int64   `help:"Processed marks that were given up, by the ids of their messages, as POST /ops/backfill/resume." placeholder:"ID,…" xor:"what"`
-	From   time.Time `help:"Only those received from then on, as 2026-11-30T08:00:00+08:00." placeholder:"TIME"`
-	To     time.Time `help:"Only those received before." placeholder:"TIME"`
-	Reason string    `help:"Why, for the audit." required:"" placeholder:"TEXT"`
-	DryRun bool      `help:"Show what would happen, and what each message could still change."`
-	Force  bool      `help:"Also put back what was skipped though another body had reused its identity."`
+	IDs    []int64 `name:"ids" help:"Messages by their ids." placeholder:"ID,…" xor:"what"`
+	Class  string  `help:"Messages by the class of their failure, or its root class: CODEC_ERROR, UNSUPPORTED, INFRA or EXHAUSTED." placeholder:"CLASS" xor:"what"`
+	Events []int64 `help:"Dead events by their ids, as POST /ops/events/replay." placeholder:"ID,…" xor:"what"`
+	Target string  `help:"All dead events in work of a target: KAFKA:msg or KAFKA:schd." placeholder:"TARGET" xor:"what"`
+	Marks  []int64 `help:"Processed marks that were given up, by the ids of their messages, as POST /ops/backfill/resume." placeholder:"ID,…" xor:"what"`
+	From   moment  `help:"Only those received from then on, as 2026-11-30T08:00:00+08:00." placeholder:"TIME"`
+	To     moment  `help:"Only those received before." placeholder:"TIME"`
+	Reason string  `help:"Why, for the audit." required:"" placeholder:"TEXT"`
+	DryRun bool    `help:"Show what would happen, and what each message could still change."`
+	Force  bool    `help:"Also put back what was skipped though another body had reused its identity."`
+}
+
+// moment is a point in time on the command line.
+type moment struct{ time.Time }
+
+// UnmarshalText is kong's way in.
+func (m *moment) UnmarshalText(text []byte) (err error) {
+	if m.Time, err = time.Parse(time.RFC3339, string(text)); err != nil {
+		return fmt.Errorf("%q is no time like 2026-11-30T08:00:00+08:00", text)
+	}
+	return nil
 }
 
 // Help says what the command needs.
@@ -106,7 +117,7 @@ func (r replay) carryOut(ctx context.Context, api *ops.API) (answer any, queued 
 		return done, anyQueued(done.Items, func(i ops.Item) ops.Item { return i }), err
 	}
 	done, err := api.Replay(ctx, operator(), ops.ReplayOrder{
-		Order: order, IDs: r.IDs, Class: fault.Class(r.Class), From: r.From, To: r.To, Force: r.Force,
+		Order: order, IDs: r.IDs, Class: fault.Class(r.Class), From: r.From.Time, To: r.To.Time, Force: r.Force,
 	})
 	return done, anyQueued(done.Items, func(i ops.ReplayItem) ops.Item { return i.Item }), err
 }

@@ -55,6 +55,10 @@ func TestReplay(t *testing.T) {
 	for _, args := range [][]string{{}, {"--ids", "1", "--marks", "3"}, {"--target", "KAFKA:x"}, {"--class", "NONE"}} {
 		require.Equal(t, 2, program(t, environ, "", append([]string{"replay", "--reason", "INC-7"}, args...)...).code, args)
 	}
+	require.Equal(t, 1, program(t, environ, "", "replay", "--reason", "INC-7", "--class", "infra", "--from", "2026-11-30T08:00:00+08:00").code, "nothing of it is left")
+	got := program(t, environ, "", "replay", "--reason", "INC-7", "--class", "INFRA", "--from", "yesterday")
+	require.Equal(t, 2, got.code)
+	require.Contains(t, got.errors, `"yesterday" is no time like 2026-11-30T08:00:00+08:00`)
 	var rows, named int
 	require.NoError(t, pool.QueryRow(t.Context(), `SELECT count(*), count(*) FILTER (WHERE actor LIKE 'cli:%' AND reason = 'INC-7') FROM ops_audit`).Scan(&rows, &named))
 	require.Positive(t, rows)

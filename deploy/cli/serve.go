@@ -44,6 +44,7 @@ func (s serve) Run(ctx context.Context, p *Process) error {
 	if done || err != nil {
 		return err
 	}
+	spendMemory()
 	log, sink := loggers(p, cfg)
 	defer sink.end()
 	var ln net.Listener

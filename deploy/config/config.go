@@ -29,10 +29,11 @@ const (
 // AllModes lists the modes.
 func AllModes() []Mode { return []Mode{Live, Shadow} }
 
-// shadowSuffix and shadowPrefix keep a shadow's name and topics apart from those of the live system.
+// shadowSuffix and shadowPrefix keep a shadow's name and topics apart from those of the live system, which some sites call so.
 const (
 	shadowSuffix = "-shadow"
 	shadowPrefix = "shadow."
+	livePrefix   = "live."
 )
 
 // Config is everything that can be set. Durations are written 20ms, 1m30s or 400d, lists with commas, maps as k=v,k=v.
@@ -140,11 +141,17 @@ func (l Log) Validate() error { return oneOf("format", l.Format, "json", "text")
 
 // unsafe finds settings that are each right and together let a shadow and a live system write over each other.
 func (c Config) unsafe() error {
+	topics, live := []string{c.Kafka.MsgTopic(), c.Kafka.SchdTopic()}, kafka.Defaults()
+	has := func(is func(topic string) bool) bool { return slices.ContainsFunc(topics, is) }
 	switch prefix := c.Kafka.TopicPrefix; {
 	case c.Mode == Shadow && prefix == "":
 		return errors.New("kafka.topic-prefix: empty in shadow mode, which would write to the live topics")
-	case c.Mode == Live && prefix == shadowPrefix:
-		return fmt.Errorf("kafka.topic-prefix: %q in live mode is the shadow's", prefix)
+	case c.Mode == Shadow && strings.HasPrefix(strings.ToLower(prefix), livePrefix):
+		return fmt.Errorf("kafka.topic-prefix: %q in shadow mode is a live system's", prefix)
+	case c.Mode == Shadow && has(func(t string) bool { return t == live.TopicMsg || t == live.TopicSchd }):
+		return fmt.Errorf("kafka.topic-prefix: with it shadow mode would write to %s, of which one is the live system's", strings.Join(topics, " and "))
+	case c.Mode == Live && has(func(t string) bool { return strings.HasPrefix(t, shadowPrefix) }):
+		return fmt.Errorf("kafka.topic-prefix: with it live mode would write to %s, of which one is the shadow's", strings.Join(topics, " and "))
 	}
 	return nil
 }

@@ -173,7 +173,11 @@ func TestUnsafeCombinationsAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, environ := range [][]string{
 		{"MSGX_MODE=shadow", "MSGX_KAFKA_TOPIC_PREFIX="},
+		{"MSGX_MODE=shadow", "MSGX_KAFKA_TOPIC_PREFIX=live."},
+		{"MSGX_MODE=shadow", "MSGX_KAFKA_TOPIC_PREFIX=Live.t3."},
+		{"MSGX_MODE=shadow", "MSGX_KAFKA_TOPIC_PREFIX=m", "MSGX_KAFKA_TOPIC_MSG=sg"},
 		{"MSGX_MODE=live", "MSGX_KAFKA_TOPIC_PREFIX=shadow."},
+		{"MSGX_MODE=live", "MSGX_KAFKA_TOPIC_SCHD=shadow.schd"},
 	} {
 		_, err := config.Load(config.Sources{Environ: required(environ...)})
 		require.ErrorContains(t, err, "kafka.topic-prefix: ", environ)

@@ -58,13 +58,13 @@ type reading struct {
 	waiting    int // not sent yet
 }
 
-// readState is served by the partial indexes, so that it costs the same after a day.
+// readState is served by the partial indexes and event_span, so that it costs the same after a day.
 const readState = `
 SELECT COALESCE((SELECT committed_up_to FROM inbox_cursor WHERE lane = $1), 0),
 	COALESCE((SELECT min(msg_id) FROM proc_state WHERE state IN ('PENDING', 'FAILED')), 0),
 	(SELECT count(*) FROM proc_state WHERE state IN ('PENDING', 'FAILED')),
 	(SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM msg_event_event_id_seq),
-	(SELECT count(*) FROM msg_event WHERE state = 'PENDING')`
+	(SELECT COALESCE(sum(amount), 0) FROM event_span WHERE state = 'PENDING')`
 
 func (w *world) read(ctx context.Context) (reading, error) {
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)

@@ -79,7 +79,7 @@ func (s Section) examine(ctx context.Context, atStart bool) []Finding {
 		if i == 0 && (f.Verdict == Fail || f.Verdict == Refuse) {
 			for _, rest := range s[1:] {
 				if !atStart || rest.AtStart {
-					out = append(out, Finding{Check: rest.Name, Verdict: Skipped})
+					out = append(out, Finding{Check: rest.Name, Verdict: Skipped, Found: fmt.Sprintf("not looked at: %s is %s", c.Name, f.Verdict)})
 				}
 			}
 			return out

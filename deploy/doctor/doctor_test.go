@@ -42,7 +42,7 @@ func setup(t *testing.T) *world {
 	w.Pool, w.Now = dbtest.New(t), time.Now
 	w.Topics = map[string]doctor.Topic{"msg": topic{}, "schd": topic{}}
 	w.Lane = doctor.Lane{
-		Name: "default", Mode: "live", Pool: w.Pool, Store: store.New(time.UTC), Log: slog.New(slog.DiscardHandler), Now: time.Now,
+		Name: "default", Mode: "live", Topics: w.Config.Kafka.Topics(), Pool: w.Pool, Store: store.New(time.UTC), Log: slog.New(slog.DiscardHandler), Now: time.Now,
 	}
 	require.NoError(t, w.Lane.ClaimMode(t.Context()))
 	w.use(t, w.dsn)
@@ -252,13 +252,15 @@ func TestSectionsEndWhereTheyCannotGoOn(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	w.use(t, "u:p@tcp(127.0.0.1:1)/none")
-	require.Equal(t, doctor.Skipped, w.finding(t, "mailbox columns").Verdict)
+	skipped := w.finding(t, "mailbox columns")
+	require.Equal(t, doctor.Skipped, skipped.Verdict)
+	require.Equal(t, "not looked at: mailbox is FAIL", skipped.Found, "says why")
 	var asked []string
 	for _, f := range doctor.Examine(t.Context(), w.Sections(), true, 20*time.Second) {
 		asked = append(asked, f.Check)
 	}
 	require.Empty(t, cmp.Diff([]string{
-		"postgres", "postgres time zone", "lane mode", "mailbox", "mailbox time zone", "mailbox hole-probe", "kafka topic msg", "kafka topic schd",
-		"http callers",
+		"postgres", "postgres time zone", "lane mode", "lane topics", "mailbox", "mailbox time zone", "mailbox hole-probe", "kafka topic msg",
+		"kafka topic schd", "http callers",
 	}, asked))
 }

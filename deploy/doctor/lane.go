@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -18,10 +20,13 @@ type Lane struct {
 	Name   string
 	Mode   string
 	Expect mailbox.Identity // mailbox.identity: the mailbox to move to on purpose; empty: none
-	Pool   *pgxpool.Pool
-	Store  *store.Store
-	Log    *slog.Logger
-	Now    func() time.Time
+	// Topics are the full names of the topics, RenamedFrom those they had before if they were renamed on purpose.
+	Topics, RenamedFrom string
+
+	Pool  *pgxpool.Pool
+	Store *store.Store
+	Log   *slog.Logger
+	Now   func() time.Time
 	// LookOnly judges and records nothing.
 	LookOnly bool
 }
@@ -29,6 +34,7 @@ type Lane struct {
 // What keeps a process from working for a lane.
 var (
 	ErrOtherMode    = errors.New("this database belongs to a system of the other mode")
+	ErrOtherTopics  = errors.New("the lane's records are in other topics")
 	ErrOtherMailbox = errors.New("this is not the mailbox from which the lane's messages came")
 )
 
@@ -44,6 +50,30 @@ func (l Lane) ClaimMode(ctx context.Context) error {
 
 func (l Lane) otherMode(settled string) error {
 	return fmt.Errorf("lane %s is %s, not %s: %w: give each mode a PostgreSQL database of its own", l.Name, settled, l.Mode, ErrOtherMode)
+}
+
+// ClaimTopics records the topics of a lane that has none, or that says with kafka.renamed-from what they were called, and refuses
+// others: ErrOtherTopics. Two pods with different names would each send a part of the records to where the other's readers are not.
+func (l Lane) ClaimTopics(ctx context.Context) error {
+	before, err := l.Store.Home(ctx, l.Pool, l.Name)
+	if err != nil {
+		return err
+	}
+	settled, err := l.Store.ClaimTopics(ctx, l.Pool, l.Name, l.Topics, l.RenamedFrom)
+	switch {
+	case err != nil:
+		return err
+	case settled != l.Topics:
+		return l.otherTopics(settled)
+	case before.Topics != "" && before.Topics != settled:
+		l.Log.WarnContext(ctx, "topics renamed", "lane", l.Name, "topics", settled, "before", before.Topics)
+	}
+	return nil
+}
+
+func (l Lane) otherTopics(settled string) error {
+	return fmt.Errorf("lane %s sends to %q, not %q: %w: give both pods the same kafka.topic-*; if they are renamed, stop every pod and set kafka.renamed-from=%q",
+		l.Name, settled, l.Topics, ErrOtherTopics, settled)
 }
 
 // evidence is how many of the newest messages must speak for a mailbox on another server.
@@ -97,6 +127,33 @@ func (l Lane) judge(ctx context.Context, id mailbox.Identity, received mailbox.R
 		return "", err
 	}
 	return "same rows", nil
+}
+
+// laneName looks for a database of another lane, whose start would be refused (decision 0020).
+func (s Subject) laneName(ctx context.Context) Finding {
+	names, err := s.Lane.Store.Lanes(ctx, s.Pool)
+	switch {
+	case err != nil:
+		return unread(err)
+	case len(names) > 0 && !slices.Contains(names, s.Lane.Name):
+		return bad(Refuse, "set lane to the name it has, or give each lane a PostgreSQL database of its own",
+			"this database belongs to lane %s, not %s", strings.Join(names, ", "), s.Lane.Name)
+	}
+	return well("%s", s.Lane.Name)
+}
+
+func (s Subject) laneTopics(ctx context.Context) Finding {
+	home, err := s.Lane.Store.Home(ctx, s.Pool, s.Lane.Name)
+	switch {
+	case err != nil:
+		return unread(err)
+	case home.Topics == "" || home.Topics == s.Lane.Topics:
+		return well("%s", s.Lane.Topics)
+	case home.Topics == s.Lane.RenamedFrom:
+		return well("%s, renamed from %s by the first start", s.Lane.Topics, home.Topics)
+	}
+	return bad(Refuse, fmt.Sprintf("give all pods the same kafka.topic-*; if they are renamed, stop every pod and set kafka.renamed-from=%q", home.Topics),
+		"lane %s sends to %q, not %q", s.Lane.Name, home.Topics, s.Lane.Topics)
 }
 
 func (s Subject) laneMode(ctx context.Context) Finding {

@@ -128,3 +128,37 @@ func TestModesDoNotMix(t *testing.T) {
 	other.Mode = "shadow"
 	require.ErrorIs(t, other.ClaimMode(t.Context()), doctor.ErrOtherMode)
 }
+
+// Of two pods with different topics on one database the first is right, and the other finds out before it sends anything. Topics
+// that are renamed on purpose are taken over by who says what they were called.
+func TestTopicsDoNotMix(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	require.NoError(t, w.Lane.ClaimTopics(t.Context()))
+	require.NoError(t, w.Lane.ClaimTopics(t.Context()))
+	first := w.Lane
+	w.Lane.Topics = "b.msg b.schd"
+	require.ErrorIs(t, w.Lane.ClaimTopics(t.Context()), doctor.ErrOtherTopics)
+	require.ErrorContains(t, w.Lane.ClaimTopics(t.Context()), `kafka.renamed-from="msg schd"`)
+	require.Equal(t, doctor.Refuse, w.finding(t, "lane topics").Verdict)
+
+	w.Lane.RenamedFrom = "msg sched"
+	require.ErrorIs(t, w.Lane.ClaimTopics(t.Context()), doctor.ErrOtherTopics, "not what they were called")
+	w.Lane.RenamedFrom = first.Topics
+	require.Equal(t, doctor.OK, w.finding(t, "lane topics").Verdict)
+	require.NoError(t, first.ClaimTopics(t.Context()), "doctor records nothing")
+	require.NoError(t, w.Lane.ClaimTopics(t.Context()))
+	require.NoError(t, w.Lane.ClaimTopics(t.Context()), "the setting may stay")
+	require.ErrorIs(t, first.ClaimTopics(t.Context()), doctor.ErrOtherTopics)
+}
+
+// doctor says whose the database is.
+func TestForeignLaneIsFound(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	require.Equal(t, doctor.OK, w.finding(t, "lane name").Verdict)
+	w.Lane.Name = "misnamed"
+	f := w.finding(t, "lane name")
+	require.Equal(t, doctor.Refuse, f.Verdict)
+	require.Contains(t, f.Found, "belongs to lane default, not misnamed")
+}

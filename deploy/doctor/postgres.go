@@ -26,7 +26,9 @@ func (s Subject) postgres() Section {
 		{Name: "postgres time zone", AtStart: true, Look: s.pgZone},
 		{Name: "postgres clock", Look: s.pgClock},
 		{Name: "postgres durability", Look: s.pgDurability},
+		{Name: "lane name", Look: s.laneName},
 		{Name: "lane mode", AtStart: true, Look: s.laneMode},
+		{Name: "lane topics", AtStart: true, Look: s.laneTopics},
 		{Name: "lane", Look: s.laneRuns},
 	}
 }

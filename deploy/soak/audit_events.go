@@ -49,7 +49,22 @@ func (a *auditor) events(ctx context.Context) error {
 		a.count("records on "+topic, len(records))
 		a.topic(topic, byTarget[target], records)
 	}
-	return nil
+	return a.spans(ctx)
+}
+
+// spans compares event_span with the outbox: everything is sent, so that nothing may be said to wait or to be dead.
+func (a *auditor) spans(ctx context.Context) error {
+	rows, err := a.world.Pool.Query(ctx, "SELECT target, state, first_id, last_id FROM event_span ORDER BY span_id")
+	if err != nil {
+		return err
+	}
+	var target, state string
+	var first, last int64
+	_, err = pgx.ForEachRow(rows, []any{&target, &state, &first, &last}, func() error {
+		a.differ("spans", "of %s events %d to %d are said to be %s", target, first, last, state)
+		return nil
+	})
+	return err
 }
 
 func (a *auditor) outbox(ctx context.Context) ([]stored, error) {

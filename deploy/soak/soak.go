@@ -107,7 +107,7 @@ func settle(ctx context.Context, w *rig.World, within time.Duration) error {
 	defer cancel()
 	const open = `SELECT
 		(SELECT count(*) FROM proc_state), (SELECT count(*) FROM proc_state WHERE finished_at IS NULL OR backfill_next_at IS NOT NULL),
-		(SELECT count(*) FROM msg_event WHERE state = 'PENDING')`
+		(SELECT count(*) FROM msg_event WHERE state = 'PENDING') + (SELECT count(*) FROM event_span WHERE state = 'PENDING')`
 	for {
 		var rows, taken, unfinished, unsent int
 		err := errors.Join(

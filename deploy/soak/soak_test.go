@@ -34,6 +34,7 @@ func TestSoak(t *testing.T) {
 		"UPDATE proc_state SET state = 'SKIPPED', skip_reason = 'ignored:*' WHERE msg_id = (SELECT max(msg_id) FROM proc_state WHERE state = 'SUCCEEDED')",
 		"DELETE FROM msg_raw WHERE msg_id = (SELECT min(msg_id) FROM msg_raw)",
 		"DELETE FROM msg_event WHERE event_id = (SELECT max(event_id) FROM msg_event WHERE target = 'KAFKA:msg')",
+		"UPDATE msg_event SET state = 'DEAD' WHERE event_id = (SELECT max(event_id) FROM msg_event WHERE target = 'KAFKA:schd')",
 	} {
 		_, err := w.Pool.Exec(t.Context(), statement)
 		require.NoError(t, err)
@@ -43,7 +44,7 @@ func TestSoak(t *testing.T) {
 	var tampered report
 	require.NoError(t, audit(t.Context(), w, &tampered))
 	all := strings.Join(tampered.problems, "\n")
-	for _, kind := range []string{"messages", "marks", "texts", "flights", "changes", "events", "msg"} {
+	for _, kind := range []string{"messages", "marks", "texts", "flights", "changes", "events", "spans", "msg"} {
 		require.Contains(t, all, kind+": ")
 	}
 }

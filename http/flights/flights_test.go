@@ -56,7 +56,7 @@ func setup(t *testing.T, all ...*flight.Flight) (*flights.API, *pgxpool.Pool) {
 		for _, f := range all {
 			saves = append(saves, store.Save{After: f})
 		}
-		return st.SaveFlights(t.Context(), tx, saves)
+		return store.WriteAll(t.Context(), tx, st.SaveFlights(saves))
 	}))
 	return flights.New(pool, st, zone()), pool
 }
@@ -204,11 +204,11 @@ func TestHistory(t *testing.T) {
 	moved.Version, moved.Scalars["stnd"] = 4, sis.TextValue("209")
 	meta := func(styp string) message.Meta { return message.Meta{TYPE: "FLOP", STYP: styp, DTTM: noon()} }
 	require.NoError(t, db.InTx(t.Context(), pool, func(tx pgx.Tx) error {
-		return st.InsertHistory(t.Context(), tx, []store.Deed{
+		return store.WriteAll(t.Context(), tx, st.InsertHistory([]store.Deed{
 			{Pos: message.Position{ID: 4711}, Meta: meta("STND"), Change: flight.Change{Op: flight.Update, Before: plain(18, 0), After: moved, Fields: []string{"stnd", "reno"}}},
 			{Pos: message.Position{ID: 4713}, Meta: meta("STND"), Change: flight.Change{Before: moved, After: moved}},
 			{Pos: message.Position{Generation: 1, ID: 2}, Meta: meta("FDEL"), Change: flight.Change{Op: flight.Delete, Before: moved, After: gone}},
-		}, noon())
+		}, noon()))
 	}))
 	read := func(query string) string {
 		got, err := get(t, api.History, "/flights/18/history?"+query, gin.Param{Key: "flid", Value: "18"})
@@ -253,7 +253,7 @@ func TestSwept(t *testing.T) {
 	require.NoError(t, db.InTx(t.Context(), pool, func(tx pgx.Tx) error {
 		meta := message.Meta{TYPE: "SCHD", STYP: "DNLD", DTTM: noon()}
 		deeds := []store.Deed{{Pos: message.Position{ID: 4711}, Meta: meta, Change: flight.Change{Op: flight.Create, After: last, Fields: []string{"stnd"}}}}
-		if err := st.InsertHistory(t.Context(), tx, deeds, noon()); err != nil {
+		if err := store.WriteAll(t.Context(), tx, st.InsertHistory(deeds, noon())); err != nil {
 			return err
 		}
 		return st.Retire(t.Context(), tx, []store.Retiree{{Flight: last, Rule: "departed", Version: 4}, {Flight: gone, Rule: "deleted", Version: 3}}, noon())

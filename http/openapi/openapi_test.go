@@ -98,12 +98,19 @@ func (requests) Sent(_ context.Context, id int64, _ time.Duration) (int64, bool,
 
 func (requests) Kinds() []message.Kind { return []message.Kind{asking.Schedule} }
 
-// asleep wakes nobody, and has the task archive.
+// asleep wakes nobody, and has the task archive; refdata has no neighbour.
 type asleep struct{}
 
-func (asleep) Wake(context.Context, pgx.Tx, ...jobs.Role) error     { return nil }
-func (asleep) Ring(...jobs.Role)                                    {}
-func (asleep) Names() []string                                      { return []string{"archive"} }
+func (asleep) Wake(context.Context, pgx.Tx, ...jobs.Role) error { return nil }
+func (asleep) Ring(...jobs.Role)                                {}
+func (asleep) Names() []string                                  { return []string{"archive", "refdata"} }
+
+func (asleep) Unable(task string) string {
+	if task == "refdata" {
+		return "there is no neighbour to ask"
+	}
+	return ""
+}
 func (asleep) Order(context.Context, pgx.Tx, string) (int64, error) { return 7, nil }
 
 func now() time.Time { return time.Date(2026, 11, 30, 4, 0, 0, 0, time.UTC) }
@@ -143,7 +150,7 @@ func fill(t *testing.T, pool *pgxpool.Pool) {
 	gone := *lives
 	gone.FLID, gone.DeletedAt, gone.DeletedBy = 16, now(), message.Position{Generation: 1, ID: 2}
 	require.NoError(t, db.InTx(t.Context(), pool, func(tx pgx.Tx) error {
-		if err := store.New(time.UTC).SaveFlights(t.Context(), tx, []store.Save{{After: lives}, {After: &gone}}); err != nil {
+		if err := store.WriteAll(t.Context(), tx, store.New(time.UTC).SaveFlights([]store.Save{{After: lives}, {After: &gone}})); err != nil {
 			return err
 		}
 		_, err := tx.Exec(t.Context(), `
@@ -296,11 +303,13 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		{"GET", "/ops/consistency?limit=0", inside, "", nil, 400},
 		{"POST", "/ops/maintenance/archive", inside, `{"reason":"x"}`, operator, 202},
 		{"POST", "/ops/maintenance/nothing", inside, `{"reason":"x"}`, operator, 404},
+		{"POST", "/ops/maintenance/refdata", inside, `{"reason":"x"}`, operator, 409},
 		{"POST", "/ops/maintenance/archive", inside, `{}`, operator, 400},
 		{"POST", "/ops/maintenance/archive", inside, `{"reason":"x"}`, nil, 401},
 		{"GET", "/ops/requests", inside, "", nil, 200},
 		{"GET", "/ops/requests?kind=RQFD-NONE&state=registered&limit=1", inside, "", nil, 200},
 		{"GET", "/ops/requests?state=x", inside, "", nil, 400},
+		{"GET", "/ops/requests?kind=FOO", inside, "", nil, 400},
 		{"POST", "/ops/requests", inside, `{"kind":"RQFD-NONE","startTime":"2026-11-30 00:00","endTime":"2026-11-30 23:59","reason":"INC-7"}`, operator, 202},
 		{"POST", "/ops/requests", inside, `{"kind":"RQFD-NONE","reason":"INC-7"}`, operator, 400},
 		{"POST", "/ops/requests", inside, `{"kind":"RQRD-REGN","reason":"INC-7"}`, operator, 400},
@@ -318,6 +327,8 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		{"POST", "/ops/lane/reseed", inside, `{"watermark":"min","reason":"INC-7"}`, jsonOf(nil), 401},
 		{"GET", "/healthz", outside, "", nil, 200},
 		{"GET", "/readyz", inside, "", nil, 503},
+		{"HEAD", "/healthz", outside, "", nil, 200},
+		{"HEAD", "/readyz", inside, "", nil, 503},
 		{"GET", "/readyz", outside, "", nil, 401},
 		{"GET", "/metrics", inside, "", nil, 200},
 		{"GET", "/openapi.json", inside, "", nil, 200},

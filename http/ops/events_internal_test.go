@@ -36,7 +36,7 @@ func deadLetters(t *testing.T) (*API, *bell, *pgxpool.Pool) {
 			return err
 		}
 		f := &flight.Flight{FLID: 15, OperationDay: "2026-11-30", Version: 9, CreatedBy: message.Position{ID: 1}, LastMessage: message.Position{ID: 9}, UpdatedAt: a.Now(), Published: true}
-		return a.Store.SaveFlights(t.Context(), tx, []store.Save{{After: f}})
+		return store.WriteAll(t.Context(), tx, a.Store.SaveFlights([]store.Save{{After: f}}))
 	}))
 	_, err := pool.Exec(t.Context(), `UPDATE msg_event SET state = CASE event_id WHEN 2 THEN 'SENT' ELSE 'DEAD' END, attempts = 5`)
 	require.NoError(t, err)

@@ -14,6 +14,7 @@ import (
 	"msgexchange/jobs/message"
 	"msgexchange/jobs/outbox"
 	"msgexchange/jobs/request"
+	"msgexchange/jobs/sis"
 )
 
 // Rows of a page.
@@ -157,7 +158,7 @@ func (a *API) Holes(c *gin.Context) error {
 // Requests serves GET /ops/requests, newest first.
 func (a *API) Requests(c *gin.Context) error {
 	q := param.Of(c.Request.URL.Query())
-	filter := store.RequestFilter{Page: which(q), Kind: q.Code("kind"), State: param.Word(q, "state", request.AllStates())}
+	filter := store.RequestFilter{Page: which(q), Kind: string(param.Word(q, "kind", sis.AllRequests())), State: param.Word(q, "state", request.AllStates())}
 	return list(a, c, q, filter.Limit, func(tx pgx.Tx) ([]store.OpsRequest, error) {
 		return a.Store.OpsRequests(c.Request.Context(), tx, filter)
 	})

@@ -20,6 +20,8 @@ type Keeper interface {
 	Names() []string
 	// Order inserts a job for a task as part of tx, or finds the one that waits or runs already.
 	Order(ctx context.Context, tx pgx.Tx, task string) (jobID int64, err error)
+	// Unable says why a run of the task would do nothing as this site is configured; empty: it would.
+	Unable(task string) (why string)
 }
 
 // Maintenance serves GET /ops/maintenance: how the last run of each task went, and what it found.
@@ -47,6 +49,9 @@ func (a *API) Maintain(c *gin.Context) error {
 		return problem.New(problem.NotFound, "there is no such task; there are "+strings.Join(a.Keeper.Names(), ", "))
 	}
 	return serve(a, c, http.StatusAccepted, "maintenance/"+task, func(ctx context.Context, tx pgx.Tx, order Order) (Done, error) {
+		if why := a.Keeper.Unable(task); why != "" {
+			return Done{}, problem.New(problem.Conflict, why)
+		}
 		id, err := a.Keeper.Order(ctx, tx, task)
 		if err != nil {
 			return Done{}, err

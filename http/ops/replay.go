@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -98,6 +99,7 @@ func (a *API) replay(c *gin.Context) error {
 
 // Replay carries an order out that did not come by HTTP.
 func (a *API) Replay(ctx context.Context, by By, order ReplayOrder) (Replayed, error) {
+	order.Class = fault.Class(strings.ToUpper(string(order.Class))) // in any case, as the lists take it
 	if err := checkReason(order.Reason); err != nil {
 		return Replayed{}, err
 	}

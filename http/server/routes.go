@@ -40,6 +40,9 @@ func (s *Server) routes() ([]route, error) {
 	routes := []route{
 		{method: http.MethodGet, path: "/healthz", need: access.Anyone, fail: problem.Write, do: d.Health.Live, quiet: true},
 		{method: http.MethodGet, path: "/readyz", need: access.Reader, fail: problem.Write, do: d.Health.Ready, quiet: true},
+		// Some balancers probe with HEAD: the server leaves out the body that GET has.
+		{method: http.MethodHead, path: "/healthz", need: access.Anyone, fail: problem.Write, do: d.Health.Live, quiet: true},
+		{method: http.MethodHead, path: "/readyz", need: access.Reader, fail: problem.Write, do: d.Health.Ready, quiet: true},
 		{method: http.MethodGet, path: "/metrics", need: access.Reader, fail: problem.Write, do: wrap(metrics), quiet: true},
 		{method: http.MethodGet, path: "/openapi.json", need: access.Reader, fail: problem.Write, do: blob("application/json", description)},
 		{method: http.MethodGet, path: "/", need: access.Reader, fail: problem.Write, do: d.Console.Page},

@@ -21,7 +21,7 @@ import (
 // doors are all routes there are and what role each needs. Who adds a route decides here who may use it.
 func doors() map[string]access.Role {
 	all := map[string]access.Role{
-		"GET /healthz": access.Anyone,
+		"GET /healthz": access.Anyone, "HEAD /healthz": access.Anyone, "HEAD /readyz": access.Reader,
 
 		"GET /": access.Reader, "GET /readyz": access.Reader, "GET /metrics": access.Reader, "GET /openapi.json": access.Reader,
 		"GET /all/flights": access.Reader, "GET /flights": access.Reader, "GET /flights/:flid": access.Reader, "GET /flights/:flid/history": access.Reader,
@@ -114,7 +114,7 @@ func TestK28_strangerGetsNothing(t *testing.T) {
 		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "PROPFIND"} {
 			for way, set := range ways {
 				got := w.ask(method, path, stranger, set...)
-				if path == "/healthz" && method == http.MethodGet {
+				if path == "/healthz" && (method == http.MethodGet || method == http.MethodHead) {
 					require.Equal(t, http.StatusOK, got.Code)
 					continue
 				}

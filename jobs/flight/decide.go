@@ -293,6 +293,15 @@ func (d *decision) outcome(records []sis.Record) Outcome {
 }
 
 func (o *Outcome) count(records []sis.Record) {
+	if len(records) == 1 { // nearly always: no maps for it
+		at := slices.IndexFunc(o.Changes, func(c Change) bool { return c.After.FLID == records[0].FLID })
+		if at < 0 {
+			o.add("")
+		} else {
+			o.add(o.Changes[at].Op)
+		}
+		return
+	}
 	ops := make(map[int64]Op, len(o.Changes))
 	for _, c := range o.Changes {
 		ops[c.After.FLID] = c.Op
@@ -303,13 +312,17 @@ func (o *Outcome) count(records []sis.Record) {
 			continue
 		}
 		named[r.FLID] = true
-		switch ops[r.FLID] {
-		case Create:
-			o.Created++
-		case Update, Delete:
-			o.Updated++
-		default:
-			o.Unchanged++
-		}
+		o.add(ops[r.FLID])
+	}
+}
+
+func (o *Outcome) add(op Op) {
+	switch op {
+	case Create:
+		o.Created++
+	case Update, Delete:
+		o.Updated++
+	default:
+		o.Unchanged++
 	}
 }

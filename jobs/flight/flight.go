@@ -68,9 +68,10 @@ func (f *Flight) Clone() *Flight {
 
 // cloneMap is maps.Clone that never gives nil.
 func cloneMap[M ~map[K]V, K comparable, V any](m M) M {
-	c := make(M, len(m)+1)
-	maps.Copy(c, m)
-	return c
+	if m == nil {
+		return M{}
+	}
+	return maps.Clone(m)
 }
 
 // Day is an operation day, "2026-11-30".

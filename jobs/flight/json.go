@@ -2,7 +2,6 @@ package flight
 
 import (
 	"encoding/json"
-	"maps"
 	"slices"
 	"time"
 )
@@ -16,8 +15,8 @@ func AppendJSON(dst []byte, f *Flight, zone *time.Location) []byte {
 	w := writer{buf: dst, zone: zone}
 	w.open('{')
 	w.name("flid").number(f.FLID)
-	for _, name := range compare(nil, f).Fields {
-		w.name(name).field(f, name)
+	if f.Live() {
+		w.all(f)
 	}
 	w.name("operationDay").text(string(f.OperationDay))
 	w.name("stateVersion").number(f.Version)
@@ -58,7 +57,12 @@ func AppendBefore(dst []byte, c Change, zone *time.Location) []byte {
 func AppendProvenance(dst []byte, f *Flight) []byte {
 	w := writer{buf: dst}
 	w.open('{')
-	for _, key := range slices.Sorted(maps.Keys(f.Provenance)) {
+	keys := make([]string, 0, len(f.Provenance))
+	for key := range f.Provenance {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
 		w.name(key).position(f.Provenance[key])
 	}
 	w.close('}')

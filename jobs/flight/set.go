@@ -27,7 +27,7 @@ type Set struct {
 
 // NewSet makes a set of flights.
 func NewSet(flights ...*Flight) *Set {
-	s := &Set{flights: make(map[int64]*Flight, len(flights)), children: map[int64]map[int64]*Flight{}, masters: map[int64]int64{}}
+	s := &Set{flights: make(map[int64]*Flight, len(flights))}
 	for _, f := range flights {
 		s.Put(f)
 	}
@@ -44,6 +44,9 @@ func (s *Set) Put(f *Flight) {
 	master := f.Master()
 	if master == 0 || !f.Live() {
 		return
+	}
+	if s.children == nil { // most sets, those of one message, never have any
+		s.children, s.masters = map[int64]map[int64]*Flight{}, map[int64]int64{}
 	}
 	if s.children[master] == nil {
 		s.children[master] = map[int64]*Flight{}
@@ -64,6 +67,9 @@ func (s *Set) Flight(flid int64) *Flight { return s.flights[flid] }
 
 // Children gives the live children of a master by FLID.
 func (s *Set) Children(maid int64) []*Flight {
+	if len(s.children[maid]) == 0 {
+		return nil
+	}
 	return slices.SortedFunc(maps.Values(s.children[maid]), byFLID)
 }
 

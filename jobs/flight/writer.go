@@ -78,6 +78,26 @@ func (w *writer) field(f *Flight, name string) {
 	}
 }
 
+// all writes every field that is set, in the order of the catalogue.
+func (w *writer) all(f *Flight) {
+	w.buf = append(sis.AppendMembers(w.done(), f.Scalars, w.zone), ',')
+	lists := sis.ListSpecs()
+	for i := range lists {
+		if l := &lists[i]; !byStand(l.Name) && len(f.Lists[l.Name]) > 0 {
+			w.name(l.Name).list(f, l)
+		}
+	}
+	if len(f.Ext) > 0 {
+		w.name("ext").object(f.Ext)
+	}
+	if len(f.MAFL) > 0 {
+		w.name("mafl").texts(f.MAFL)
+	}
+	if f.ABDG != "" {
+		w.name("abdg").text(f.ABDG)
+	}
+}
+
 // object writes ext, in the order of the names.
 func (w *writer) object(members map[string]json.RawMessage) {
 	if len(members) == 0 {

@@ -46,6 +46,10 @@ func (p Position) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads what MarshalJSON wrote.
 func (p *Position) UnmarshalJSON(b []byte) error {
+	if n, err := strconv.ParseInt(string(b), 10, 64); err == nil { // nearly always, and it takes no memory
+		*p = Position{ID: n}
+		return nil
+	}
 	s := strings.Trim(string(b), `"`)
 	gen, id, found := strings.Cut(s, ":")
 	if !found {

@@ -1,6 +1,8 @@
 package outbox
 
 import (
+	"iter"
+	"slices"
 	"strconv"
 	"time"
 
@@ -44,14 +46,40 @@ func (c *Cause) event(t Target, f *flight.Flight) Event {
 // Build makes the events of one decided message: on msg what changed, then on schd what is now. They must be stored, and
 // get their ids, in this order and in the order of the messages.
 func Build(c Cause, o flight.Outcome, opt Options) []Event {
-	var events []Event
+	b := NewBatch(opt)
+	b.Add(c, o)
+	return slices.Collect(b.All())
+}
+
+// Batch makes the events of messages that were decided one after the other: those of Build and Coalesce, but a state that a
+// later message of the batch replaces is never written down. Payloads are written when they are asked for: of a large batch no
+// two need be in memory at a time.
+type Batch struct {
+	opt    Options
+	drafts []draft
+	newest map[int64]int // FLID -> place of its newest event on schd
+	amount int
+}
+
+// draft is an event whose payload is not written yet.
+type draft struct {
+	event Event // without a target: nobody needs it any more
+	cause *Cause
+	told  *announcement  // on msg
+	state *flight.Flight // on schd; nil for a tombstone
+}
+
+// NewBatch begins a batch.
+func NewBatch(opt Options) *Batch { return &Batch{opt: opt, newest: map[int64]int{}} }
+
+// Add adds what one message did. Messages must come in their order.
+func (b *Batch) Add(c Cause, o flight.Outcome) {
 	for _, a := range announcements(o.Changes) {
 		e := c.event(Msg, a.flight)
-		if opt.MsgKey == BySNDR {
+		if b.opt.MsgKey == BySNDR {
 			e.PartitionKey = c.Meta.SNDR
 		}
-		e.Payload = a.payload(&c, opt.Zone)
-		events = append(events, e)
+		b.push(draft{event: e, cause: &c, told: a})
 	}
 	for _, change := range o.Changes {
 		published := change.Before != nil && change.Before.Published
@@ -59,14 +87,58 @@ func Build(c Cause, o flight.Outcome, opt Options) []Event {
 			continue
 		}
 		e := c.event(Schd, change.After)
+		if at, found := b.newest[e.FLID]; found {
+			b.drafts[at] = draft{}
+			b.amount--
+		}
+		b.newest[e.FLID] = len(b.drafts)
 		if change.After.Published {
-			e.Payload = flight.AppendJSON(nil, change.After, opt.Zone)
+			b.push(draft{event: e, state: change.After})
 		} else {
 			e.Type = Tombstone
+			b.push(draft{event: e})
 		}
-		events = append(events, e)
 	}
-	return events
+}
+
+func (b *Batch) push(d draft) {
+	b.drafts = append(b.drafts, d)
+	b.amount++
+}
+
+// Len is how many events the batch has; nil has none.
+func (b *Batch) Len() int {
+	if b == nil {
+		return 0
+	}
+	return b.amount
+}
+
+// All gives the batch's events, in the order in which they must be stored. Nothing may be added meanwhile.
+func (b *Batch) All() iter.Seq[Event] {
+	return func(yield func(Event) bool) {
+		var buf []byte // in which a payload is written before its size is known
+		for i := range b.drafts {
+			d := &b.drafts[i]
+			switch {
+			case d.event.Target == "":
+				continue
+			case d.told != nil:
+				buf = d.told.appendPayload(buf[:0], d.cause, b.opt.Zone)
+			case d.state != nil:
+				buf = flight.AppendJSON(buf[:0], d.state, b.opt.Zone)
+			default:
+				buf = buf[:0]
+			}
+			e := d.event
+			if len(buf) > 0 {
+				e.Payload = slices.Clone(buf)
+			}
+			if !yield(e) {
+				return
+			}
+		}
+	}
 }
 
 // StateOf is the event on schd that says what f is now, in the place of one that died. A flight that is not published, or nil,

@@ -3,10 +3,12 @@ package outbox_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -19,8 +21,9 @@ import (
 // airport decides messages about flights of one day and builds their events.
 type airport struct {
 	*flight.Set
-	opt  outbox.Options
-	last int64 // the id of the last message
+	opt   outbox.Options
+	last  int64         // the id of the last message
+	batch *outbox.Batch // gathers what is decided; nil: nobody asks
 }
 
 func setup() *airport {
@@ -34,7 +37,11 @@ func (a *airport) decide(t require.TestingT, kind string, records ...sis.Record)
 	o, err := flight.Decide(a, sis.Message{Meta: meta, Records: records}, pos, time.Unix(a.last, 0), flight.Options{Zone: a.opt.Zone})
 	require.NoError(t, err)
 	a.Apply(o)
-	return outbox.Build(outbox.Cause{Pos: pos, Meta: meta, ReceivedAt: time.Unix(1, 0)}, o, a.opt)
+	cause := outbox.Cause{Pos: pos, Meta: meta, ReceivedAt: time.Unix(1, 0)}
+	if a.batch != nil {
+		a.batch.Add(cause, o)
+	}
+	return outbox.Build(cause, o, a.opt)
 }
 
 // fltr is a schedule's record of a flight, a child of maid if that is not 0.
@@ -130,10 +137,11 @@ func TestKeyBySender(t *testing.T) {
 	require.Equal(t, "1", events[1].PartitionKey, "schd is always by FLID")
 }
 
-func TestCoalesceKeepsMsgAndTheNewestState(t *testing.T) {
+func TestBatchKeepsMsgAndTheNewestState(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		a := setup()
+		a.batch = outbox.NewBatch(a.opt)
 		var batch []outbox.Event
 		for range rapid.IntRange(1, 8).Draw(rt, "messages") {
 			flid, other := rapid.Int64Range(1, 3).Draw(rt, "flid"), rapid.Int64Range(0, 3).Draw(rt, "other")
@@ -170,6 +178,8 @@ func TestCoalesceKeepsMsgAndTheNewestState(t *testing.T) {
 		}
 		require.Empty(rt, newest)
 		require.Empty(rt, cmp.Diff(msg, kept))
+		require.Empty(rt, cmp.Diff(outbox.Coalesce(batch), slices.Collect(a.batch.All()), cmpopts.EquateEmpty()), "the same, made at once")
+		require.Equal(rt, len(outbox.Coalesce(batch)), a.batch.Len())
 	})
 }
 

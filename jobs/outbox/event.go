@@ -101,7 +101,12 @@ func (e Event) Headers() []Header {
 // nothing has to be stored for records, logs and spans of many processes to find together.
 func Traceparent(p message.Position) string {
 	sum := traceSum(p)
-	return "00-" + hex.EncodeToString(sum[:16]) + "-" + hex.EncodeToString(sum[16:24]) + "-01"
+	b := make([]byte, 0, len("00--01-")+2*24)
+	b = append(b, "00-"...)
+	b = hex.AppendEncode(b, sum[:16])
+	b = append(b, '-')
+	b = hex.AppendEncode(b, sum[16:24])
+	return string(append(b, "-01"...))
 }
 
 // TraceID is the trace id in Traceparent: the trace_id of every log record about the message.
@@ -111,5 +116,8 @@ func TraceID(p message.Position) string {
 }
 
 func traceSum(p message.Position) [sha256.Size]byte {
-	return sha256.Sum256([]byte("msgexchange " + strconv.Itoa(int(p.Generation)) + ":" + strconv.FormatInt(p.ID, 10)))
+	const longest = 64
+	b := append(make([]byte, 0, longest), "msgexchange "...)
+	b = append(strconv.AppendInt(b, int64(p.Generation), 10), ':')
+	return sha256.Sum256(strconv.AppendInt(b, p.ID, 10))
 }

@@ -1,7 +1,6 @@
 package outbox
 
 import (
-	"encoding/json"
 	"strconv"
 	"time"
 
@@ -10,14 +9,14 @@ import (
 	"msgexchange/jobs/sis"
 )
 
-// payload is the value of a record on msg, but for the event's id, which WithID puts in front (contract §5, §8.15). A
+// appendPayload appends the value of a record on msg, but for the event's id, which WithID puts in front (contract §5, §8.15). A
 // message that changed one child of the flight has it under "child", one that changed several has them under "children".
-func (a *announcement) payload(c *Cause, zone *time.Location) json.RawMessage {
+func (a *announcement) appendPayload(b []byte, c *Cause, zone *time.Location) []byte {
 	change := a.own
 	if change.Op == "" {
 		change.Op = flight.Update
 	}
-	b := append([]byte(nil), `{"messageId":`...)
+	b = append(b, `{"messageId":`...)
 	b = appendPosition(b, c.Pos)
 	b = append(b, `,"kind":`...)
 	b = appendText(b, string(c.Meta.Kind()))

@@ -1,7 +1,6 @@
 package sis
 
 import (
-	"encoding/xml"
 	"time"
 
 	"msgexchange/jobs/fault"
@@ -26,7 +25,7 @@ type decoder struct {
 }
 
 // body reads one SCHD, one FLOP or one record of reference data. Its error is about the text; broken content rules go to d.broken.
-func (d *decoder) body(start xml.StartElement) error {
+func (d *decoder) body(start token) error {
 	d.bodies++
 	switch {
 	case d.broken != nil:
@@ -46,7 +45,7 @@ func (d *decoder) body(start xml.StartElement) error {
 }
 
 // record reads one record whole; nil when there is too much of it.
-func (d *decoder) record(start xml.StartElement, above string, nth int) (*node, error) {
+func (d *decoder) record(start token, above string, nth int) (*node, error) {
 	n, whole, err := d.grove.tree(d.scanner, start)
 	if err != nil {
 		return nil, err
@@ -85,7 +84,7 @@ func (d *decoder) schedule() error {
 		if !ok {
 			break
 		}
-		switch name := qualified(child.Name); {
+		switch name := child.name; {
 		case d.broken != nil:
 			err = d.scanner.skip()
 		case name == recsElem:
@@ -112,7 +111,7 @@ type recs struct {
 	line   int
 }
 
-func (d *decoder) declared(start xml.StartElement, before *recs) (*recs, error) {
+func (d *decoder) declared(start token, before *recs) (*recs, error) {
 	n, err := d.record(start, "MSG/SCHD", 0)
 	if n == nil || err != nil {
 		return nil, err
@@ -130,7 +129,7 @@ func (d *decoder) declared(start xml.StartElement, before *recs) (*recs, error) 
 }
 
 // flight reads one FLTR.
-func (d *decoder) flight(start xml.StartElement, nth int) error {
+func (d *decoder) flight(start token, nth int) error {
 	n, err := d.record(start, "MSG/SCHD", nth)
 	if n == nil || err != nil {
 		return err

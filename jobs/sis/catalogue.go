@@ -133,6 +133,7 @@ type Kind struct {
 type catalogue struct {
 	elements []Element // of a flight record but FLID, in wire order
 	byElem   map[string]*Element
+	names    map[string]string // of all elements and attributes, each as itself
 	scalars  []Field
 	byScalar map[string]*Field
 	lists    []ListSpec
@@ -168,6 +169,7 @@ func newCatalogue() *catalogue {
 	for i := range c.references {
 		c.byType[c.references[i].Type] = &c.references[i]
 	}
+	c.names = wireNames(c)
 	c.kinds = slices.Concat(schdKinds(), flopKinds(c.byElem), referenceKinds(c.references))
 	for i := range c.kinds {
 		k := &c.kinds[i]

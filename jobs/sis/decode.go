@@ -2,7 +2,6 @@ package sis
 
 import (
 	"crypto/sha256"
-	"encoding/xml"
 	"time"
 
 	"msgexchange/jobs/fault"
@@ -80,13 +79,13 @@ func (d *decoder) read() error {
 		if !ok {
 			break
 		}
-		if qualified(start.Name) == metaElem {
+		if start.name == metaElem {
 			if metas++; metas > 1 {
 				return s.malformed("META stands twice")
 			}
 			hash.Write(s.text[from:s.start])
 			err = d.envelope(start)
-			from = s.dec.InputOffset()
+			from = s.pos
 		} else {
 			err = d.content(start)
 		}
@@ -98,13 +97,13 @@ func (d *decoder) read() error {
 	if d.message.Meta.TYPE == "" {
 		return missingMeta(d.end)
 	}
-	hash.Write(s.text[from:s.dec.InputOffset()])
+	hash.Write(s.text[from:s.pos])
 	hash.Sum(d.message.Hash[:0])
 	return s.finish()
 }
 
 // envelope reads META where it stands, unless it had to be found before.
-func (d *decoder) envelope(start xml.StartElement) error {
+func (d *decoder) envelope(start token) error {
 	if d.message.Meta.TYPE != "" {
 		return d.scanner.skip()
 	}
@@ -116,7 +115,7 @@ func (d *decoder) envelope(start xml.StartElement) error {
 }
 
 // content reads any other element. What it means is said by META, which is looked for first should it stand behind.
-func (d *decoder) content(start xml.StartElement) error {
+func (d *decoder) content(start token) error {
 	if d.message.Meta.TYPE == "" {
 		meta, err := findMeta(d.scanner.text, d.zone)
 		if err != nil {
@@ -124,7 +123,7 @@ func (d *decoder) content(start xml.StartElement) error {
 		}
 		d.begin(meta)
 	}
-	switch spec, name := d.message.Spec, qualified(start.Name); {
+	switch spec, name := d.message.Spec, start.name; {
 	case spec == nil:
 	case name == spec.TYPE:
 		return d.body(start)

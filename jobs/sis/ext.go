@@ -60,8 +60,8 @@ func (n *node) json() []byte {
 	}
 	m := members{}
 	for _, a := range n.attrs {
-		if value := clean([]byte(a.Value)); value != "" {
-			m.add(qualified(a.Name), appendQuoted(nil, value))
+		if value := clean([]byte(a.value)); value != "" {
+			m.add(a.name, appendQuoted(nil, value))
 		}
 	}
 	for _, k := range n.kids {

@@ -72,6 +72,20 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(requireSound)
 }
 
+// FuzzPlain: what the scanner reads by itself is to the byte what encoding/xml makes of it, and it is wrong with the same words.
+func FuzzPlain(f *testing.F) {
+	for _, text := range goldenTexts(f) {
+		f.Add(text)
+	}
+	for _, seed := range []string{
+		"<MSG a='1' b = \"2\"c=\"3\" d:e=\"\" f=\"&#9;\"/>", "<MSG><a:b:c/><:a/><a:/><1/><a-1.2_ /></MSG ></MSG>x", "<MSG>]]></MSG>", "<MSG>a\r\nb&lt;<![CDATA[]]>",
+		"<?xml version=\"1.0\" encoding=\"UTF-8\"?><MSG><A\n/><B x=\"<\"/>", "<MSG><A></B></MSG>", "<MSG/><MSG/>", "</MSG>", "<", "<MSG a", "<MSG a=\"1\" a=\"2\">",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) { require.Equal(t, sis.Tokens(text, true), sis.Tokens(text, false)) })
+}
+
 // FuzzBytes: whatever bytes and label, the text is UTF-8 and decodes as soundly as any, or the bytes are refused.
 func FuzzBytes(f *testing.F) {
 	f.Add([]byte(chinese("GBK")), "")

@@ -36,16 +36,15 @@ func ParseJSON(t Type, raw json.RawMessage) (Value, error) {
 		return Value{}, nil
 	}
 	switch t {
-	case Text, Moment:
+	case Text:
 		s, err := unquote(raw)
 		if err != nil {
 			return Value{}, fmt.Errorf("%s: %w", t, err)
 		}
-		if t == Text {
-			return TextValue(s), nil
-		}
-		at, err := time.Parse(time.RFC3339, s)
-		if err != nil {
+		return TextValue(s), nil
+	case Moment:
+		var at time.Time
+		if err := at.UnmarshalJSON(raw); err != nil {
 			return Value{}, fmt.Errorf("%s: %w", t, err)
 		}
 		return MomentValue(at), nil
@@ -65,11 +64,11 @@ func ParseJSON(t Type, raw json.RawMessage) (Value, error) {
 // AppendScalars appends the single values among f as one JSON object in catalogue order, groups nested (contract §8.2); an
 // Empty one is null.
 func AppendScalars(dst []byte, f Fields, zone *time.Location) []byte {
-	return append(appendScalars(append(dst, '{'), f, zone), '}')
+	return append(AppendMembers(append(dst, '{'), f, zone), '}')
 }
 
-// appendScalars is AppendScalars without the braces.
-func appendScalars(dst []byte, f Fields, zone *time.Location) []byte {
+// AppendMembers is AppendScalars without the braces, for an object that has other members before them.
+func AppendMembers(dst []byte, f Fields, zone *time.Location) []byte {
 	group := ""
 	for i := range wire.scalars {
 		spec := &wire.scalars[i]
@@ -149,6 +148,13 @@ func appendQuoted(dst []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	dst = append(dst, '"')
 	for i := 0; i < len(s); {
+		from := i
+		for i < len(s) && s[i] >= ' ' && s[i] < utf8.RuneSelf && s[i] != '"' && s[i] != '\\' {
+			i++
+		}
+		if dst = append(dst, s[from:i]...); i == len(s) {
+			break
+		}
 		switch c := s[i]; {
 		case c == '"' || c == '\\':
 			dst = append(dst, '\\', c)
@@ -158,8 +164,6 @@ func appendQuoted(dst []byte, s string) []byte {
 			dst = append(dst, `\t`...)
 		case c < ' ':
 			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&0xF])
-		case c < utf8.RuneSelf:
-			dst = append(dst, c)
 		default:
 			r, size := utf8.DecodeRuneInString(s[i:])
 			dst = utf8.AppendRune(dst, r) // bytes that are not UTF-8 become U+FFFD

@@ -1,7 +1,6 @@
 package sis
 
 import (
-	"encoding/xml"
 	"fmt"
 	"strings"
 	"time"
@@ -33,7 +32,7 @@ func findMeta(text []byte, zone *time.Location) (message.Meta, error) {
 			return message.Meta{}, err
 		case !ok:
 			return message.Meta{}, missingMeta(s.line())
-		case qualified(start.Name) == metaElem:
+		case start.name == metaElem:
 			return metaOf(s, &grove{}, start, zone)
 		}
 		if err := s.skip(); err != nil {
@@ -43,7 +42,7 @@ func findMeta(text []byte, zone *time.Location) (message.Meta, error) {
 }
 
 // metaOf reads the META whose start tag was read last.
-func metaOf(s *scanner, g *grove, start xml.StartElement, zone *time.Location) (message.Meta, error) {
+func metaOf(s *scanner, g *grove, start token, zone *time.Location) (message.Meta, error) {
 	n, whole, err := g.tree(s, start)
 	if err != nil {
 		return message.Meta{}, err
@@ -56,41 +55,40 @@ func metaOf(s *scanner, g *grove, start xml.StartElement, zone *time.Location) (
 }
 
 func readMeta(n *node, zone *time.Location) (message.Meta, error) {
-	texts := map[string]string{}
-	for _, name := range []string{"SNDR", "SEQN", "DTTM", "TYPE", "STYP"} {
+	var texts [5]string
+	for i, name := range [...]string{"SNDR", "SEQN", "DTTM", "TYPE", "STYP"} {
 		text, err := metaText(n, name)
 		if err != nil {
 			return message.Meta{}, err
 		}
-		texts[name] = text
+		texts[i] = text
 	}
-	seqn, err := FormID.read(texts["SEQN"], zone)
+	sndr, typ, styp := texts[0], strings.ToUpper(texts[3]), strings.ToUpper(texts[4])
+	seqn, err := FormID.read(texts[1], zone)
 	if err != nil {
 		return message.Meta{}, fault.At(fault.Malformed, op, n.path()+"/SEQN", n.line, "%w", err)
 	}
-	dttm, err := readEnvelopeTime(texts["DTTM"], zone)
+	dttm, err := readEnvelopeTime(texts[2], zone)
 	if err != nil {
 		return message.Meta{}, fault.At(fault.Malformed, op, n.path()+"/DTTM", n.line, "%w", err)
 	}
-	return message.Meta{
-		SNDR: texts["SNDR"], SEQN: seqn.Num, DTTM: dttm, TYPE: strings.ToUpper(texts["TYPE"]), STYP: strings.ToUpper(texts["STYP"]),
-	}, nil
+	return message.Meta{SNDR: sndr, SEQN: seqn.Num, DTTM: dttm, TYPE: typ, STYP: styp}, nil
 }
 
 func metaText(n *node, name string) (string, error) {
-	nodes := n.named(name)
+	kid, err := n.only(name)
 	problem := ""
 	switch {
-	case len(nodes) == 0:
-		problem = "it is missing"
-	case len(nodes) > 1:
+	case err != nil:
 		problem = "it may stand only once"
-	case nodes[0].text == "":
+	case kid == nil:
+		problem = "it is missing"
+	case kid.text == "":
 		problem = "it is empty"
-	case len(nodes[0].text) > maxCodeBytes:
+	case len(kid.text) > maxCodeBytes:
 		problem = fmt.Sprintf("it is longer than %d bytes", maxCodeBytes)
 	default:
-		return nodes[0].text, nil
+		return kid.text, nil
 	}
 	return "", fault.At(fault.Malformed, op, n.path()+"/"+name, n.line, "%s", problem)
 }

@@ -2,7 +2,6 @@ package sis
 
 import (
 	"bytes"
-	"encoding/xml"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,7 +19,7 @@ type node struct {
 	above  string // path of the elements above; only where parent is nil
 	nth    int    // which one it is among its like, from 1; only where parent is nil and it may repeat
 	line   int
-	attrs  []xml.Attr
+	attrs  []attr
 	text   string // its own text, as a value
 	kids   []*node
 }
@@ -28,8 +27,8 @@ type node struct {
 // attr is an attribute as a value; "" when it is not there.
 func (n *node) attr(name string) string {
 	for i := range n.attrs {
-		if n.attrs[i].Name.Local == name && n.attrs[i].Name.Space == "" {
-			return clean([]byte(n.attrs[i].Value))
+		if n.attrs[i].name == name {
+			return clean([]byte(n.attrs[i].value))
 		}
 	}
 	return ""
@@ -96,16 +95,17 @@ func clean(text []byte) string {
 
 // grove lends the nodes of one record after another, and the buffers their text grows in.
 type grove struct {
-	nodes []*node
+	nodes [][]node // in blocks, so that a node stays where it is
 	lent  int
 	texts [][]byte
 }
 
 func (g *grove) lend() *node {
-	if g.lent == len(g.nodes) {
-		g.nodes = append(g.nodes, &node{})
+	const block = 8
+	if g.lent == block*len(g.nodes) {
+		g.nodes = append(g.nodes, make([]node, block))
 	}
-	n := g.nodes[g.lent]
+	n := &g.nodes[g.lent/block][g.lent%block]
 	g.lent++
 	*n = node{kids: n.kids[:0]}
 	return n
@@ -113,25 +113,25 @@ func (g *grove) lend() *node {
 
 // tree reads the element whose start tag was read last. What it gives is good until the next call.
 // An element with too much inside is read to its end all the same, and false is returned.
-func (g *grove) tree(s *scanner, start xml.StartElement) (root *node, whole bool, err error) {
+func (g *grove) tree(s *scanner, start token) (root *node, whole bool, err error) {
 	g.lent = 0
 	base := len(s.open)
 	root = g.grow(nil, start, 0, s.line())
 	for at := root; ; {
-		token, err := s.next()
+		t, err := s.next()
 		if err != nil {
 			return nil, false, err
 		}
 		depth := len(s.open) - base
-		switch t := token.(type) {
-		case xml.StartElement:
+		switch t.kind {
+		case opening:
 			if g.lent == maxElements {
 				return root, false, s.leave(base)
 			}
 			at = g.grow(at, t, depth, s.line())
-		case xml.CharData:
-			g.texts[depth] = append(g.texts[depth], t...)
-		case xml.EndElement:
+		case chars:
+			g.texts[depth] = append(g.texts[depth], t.text...)
+		case closing:
 			at.text = clean(g.texts[depth+1])
 			if at == root {
 				return root, true, nil
@@ -142,10 +142,14 @@ func (g *grove) tree(s *scanner, start xml.StartElement) (root *node, whole bool
 }
 
 // grow adds the element that was just opened below parent.
-func (g *grove) grow(parent *node, start xml.StartElement, depth, line int) *node {
+func (g *grove) grow(parent *node, start token, depth, line int) *node {
 	n := g.lend()
-	n.name, n.parent, n.attrs, n.line = qualified(start.Name), parent, start.Attr, line
+	n.name, n.parent, n.attrs, n.line = start.name, parent, start.attrs, line
 	if parent != nil {
+		if parent.kids == nil {
+			const usual = 8
+			parent.kids = make([]*node, 0, usual)
+		}
 		parent.kids = append(parent.kids, n)
 	}
 	if depth == len(g.texts) {

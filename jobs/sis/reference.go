@@ -1,7 +1,6 @@
 package sis
 
 import (
-	"encoding/xml"
 	"fmt"
 	"strconv"
 
@@ -45,7 +44,7 @@ type referenceReader struct {
 const recsElem = "RECS"
 
 // declaredRecords keeps RECS of a reference message, which is compared at the end and refuses nothing.
-func (d *decoder) declaredRecords(start xml.StartElement) error {
+func (d *decoder) declaredRecords(start token) error {
 	n, err := d.record(start, "MSG", 0)
 	if n != nil {
 		d.reference.declared = n.text
@@ -54,7 +53,7 @@ func (d *decoder) declaredRecords(start xml.StartElement) error {
 }
 
 // referenceRecord reads one record of a list. Its error is about the text; broken content rules go to d.broken.
-func (d *decoder) referenceRecord(start xml.StartElement) error {
+func (d *decoder) referenceRecord(start token) error {
 	n, err := d.record(start, "MSG", d.bodies)
 	if n == nil || err != nil {
 		return err

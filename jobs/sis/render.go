@@ -115,7 +115,7 @@ func appendRecord(dst []byte, r *Record, zone *time.Location) []byte {
 	if r.Delete {
 		dst = append(appendName(dst, "delete"), "true"...)
 	}
-	dst = appendScalars(dst, r.Fields, zone)
+	dst = AppendMembers(dst, r.Fields, zone)
 	for i := range wire.lists {
 		l, ok := r.Lists[wire.lists[i].Name]
 		if !ok {

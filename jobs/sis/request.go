@@ -1,7 +1,6 @@
 package sis
 
 import (
-	"encoding/xml"
 	"errors"
 	"fmt"
 	"strings"
@@ -125,7 +124,7 @@ func DecodeRequest(text []byte, zone *time.Location) (Request, error) {
 		if !ok {
 			break
 		}
-		if qualified(start.Name) != meta.TYPE {
+		if start.name != meta.TYPE {
 			err = s.skip()
 		} else {
 			bodies++
@@ -145,7 +144,7 @@ func DecodeRequest(text []byte, zone *time.Location) (Request, error) {
 }
 
 // read reads the body of r.
-func (r *Request) read(s *scanner, start xml.StartElement, zone *time.Location) error {
+func (r *Request) read(s *scanner, start token, zone *time.Location) error {
 	d := &decoder{scanner: s, zone: zone}
 	n, err := d.record(start, rootElem, 0)
 	switch {

@@ -11,82 +11,142 @@ import (
 	"msgexchange/jobs/fault"
 )
 
-// scanner reads one message element by element and refuses everything dictionary 4 #1 to #3 refuses. It stands around
-// encoding/xml because that alone takes a second root, text after the root, doubled attributes and any depth. Raw tokens
-// are used, so that names are matched as they are written and a stray </MSG> after the root can be told from a wrong one.
+// scanner reads one message token by token and refuses everything dictionary 4 #1 to #3 refuses. What is written as nearly all
+// is it reads itself (plain); everything else, and all that is wrong, is read by encoding/xml, one token at a time. It stands
+// around that because encoding/xml alone takes a second root, text after the root, doubled attributes and any depth, and
+// because only raw tokens tell a stray </MSG> after the root from a wrong one.
 type scanner struct {
-	text  []byte
-	feed  *feed
-	dec   *xml.Decoder
-	open  []string // names of the open elements
-	ended bool     // the root has been closed
-	start int64    // where the last token began
-	refs  bool     // somewhere stands a reference by number
+	text    []byte
+	start   int      // where the last token began
+	pos     int      // where the next one begins
+	closes  bool     // the next one is the end of the innermost open element, whose tag was <empty/>
+	open    []string // names of the open elements
+	ended   bool     // the root has been closed
+	refs    bool     // somewhere stands a reference by number
+	foreign bool     // encoding/xml reads everything, to compare it with plain
+
+	lines, counted int // how many line breaks there are before counted
 }
+
+// token is a start tag, an end tag or text within the root.
+type token struct {
+	kind  kind
+	name  string // of a tag, with its prefix
+	attrs []attr
+	text  []byte // good until the next token
+}
+
+type kind uint8
+
+const (
+	opening kind = iota + 1
+	closing
+	chars
+)
+
+type attr struct{ name, value string }
 
 func newScanner(text []byte) *scanner {
-	f := &feed{text: text}
-	s := &scanner{text: text, feed: f, dec: xml.NewDecoder(f), refs: bytes.Contains(text, []byte("&#"))}
-	s.dec.CharsetReader = func(_ string, r io.Reader) (io.Reader, error) { return r, nil } // it is characters already
-	return s
+	const usualDepth = 8
+	return &scanner{text: text, open: make([]string, 0, usualDepth), refs: bytes.Contains(text, []byte("&#"))}
 }
 
-// next gives the next start tag, end tag or text within the root, and io.EOF after a complete message.
-func (s *scanner) next() (xml.Token, error) {
+// next gives the next token within the root, and io.EOF after a complete message.
+func (s *scanner) next() (token, error) {
 	for {
-		s.start = s.dec.InputOffset()
-		s.feed.bound(s.start)
-		token, err := s.dec.RawToken()
+		t, err := s.read()
 		if err != nil {
-			return nil, s.failed(err)
+			return token{}, err
 		}
-		switch t := token.(type) {
-		case xml.StartElement:
-			return token, s.opened(t)
-		case xml.EndElement:
+		switch t.kind {
+		case opening:
+			return t, s.opened(t)
+		case closing:
 			if s.stray(t) {
 				continue
 			}
-			return token, s.closed(t)
-		case xml.CharData:
-			if s.halved() {
-				return nil, s.malformed("a reference to a character XML forbids")
-			}
+			return t, s.closed(t)
+		case chars:
 			if len(s.open) > 0 {
-				return token, nil
+				return t, nil
 			}
 			if len(bytes.Trim(s.raw(), whiteSpace)) > 0 {
-				return nil, s.malformed("text outside the root element")
+				return token{}, s.malformed("text outside the root element")
 			}
-		case xml.ProcInst:
-			if strings.EqualFold(t.Target, "xml") && s.start > 0 {
-				return nil, s.malformed("an XML declaration that is not at the beginning")
-			}
-		case xml.Directive:
-			return nil, s.malformed("a document type declaration")
-		case xml.Comment:
-		default: // encoding/xml gives nil for an empty CDATA section before anything else
-			return nil, s.malformed("text outside the root element")
+		default: // a comment or an instruction
 		}
 	}
 }
 
-func (s *scanner) opened(t xml.StartElement) error {
-	name := qualified(t.Name)
+// read gives the next token wherever it stands; one without a kind means nothing.
+func (s *scanner) read() (token, error) {
+	s.start = s.pos
+	switch {
+	case s.closes:
+		s.closes = false
+		return token{kind: closing, name: s.open[len(s.open)-1]}, nil
+	case s.pos == len(s.text) && s.ended:
+		return token{}, io.EOF
+	case s.pos == len(s.text):
+		return token{}, s.malformed("the text ends inside the message")
+	case s.foreign:
+	case s.pos == 0 && bytes.HasPrefix(s.text, []byte(usualDeclaration)):
+		s.pos = len(usualDeclaration)
+		return token{}, nil
+	default:
+		if t, ok := s.plain(); ok {
+			return t, nil
+		}
+	}
+	return s.odd()
+}
+
+// odd reads one token with encoding/xml.
+func (s *scanner) odd() (token, error) {
+	dec := xml.NewDecoder(newFeed(s.text, s.start))
+	dec.CharsetReader = func(_ string, r io.Reader) (io.Reader, error) { return r, nil } // it is characters already
+	raw, err := dec.RawToken()
+	s.pos = s.start + int(dec.InputOffset())
+	if err != nil {
+		return token{}, s.failed(err)
+	}
+	switch t := raw.(type) {
+	case xml.StartElement:
+		s.closes = bytes.HasSuffix(s.raw(), []byte("/>"))
+		return token{kind: opening, name: qualified(t.Name), attrs: attributes(t.Attr)}, nil
+	case xml.EndElement:
+		return token{kind: closing, name: qualified(t.Name)}, nil
+	case xml.CharData, nil: // nil is an empty CDATA section
+		if s.halved() {
+			return token{}, s.malformed("a reference to a character XML forbids")
+		}
+		text, _ := raw.(xml.CharData)
+		return token{kind: chars, text: text}, nil
+	case xml.ProcInst:
+		if strings.EqualFold(t.Target, "xml") && s.start > 0 {
+			return token{}, s.malformed("an XML declaration that is not at the beginning")
+		}
+	case xml.Directive:
+		return token{}, s.malformed("a document type declaration")
+	}
+	return token{}, nil
+}
+
+func (s *scanner) opened(t token) error {
 	switch {
 	case s.ended:
 		return s.malformed("a second root element")
-	case len(s.open) == 0 && name != "MSG":
+	case len(s.open) == 0 && t.name != "MSG":
 		return s.malformed("the root element is not MSG")
 	case len(s.open) == maxDepth:
 		return s.malformed("more than 100 levels of elements")
 	}
-	s.open = append(s.open, name)
-	if len(t.Attr) == 0 {
+	s.open = append(s.open, t.name)
+	if len(t.attrs) == 0 {
 		return nil
 	}
 	switch {
-	case doubled(t.Attr):
+	case doubled(t.attrs):
 		return s.malformed("an attribute stands twice")
 	case joined(s.raw()):
 		return s.malformed("no white space between two attributes")
@@ -96,8 +156,8 @@ func (s *scanner) opened(t xml.StartElement) error {
 	return nil
 }
 
-func (s *scanner) closed(t xml.EndElement) error {
-	if len(s.open) == 0 || s.open[len(s.open)-1] != qualified(t.Name) {
+func (s *scanner) closed(t token) error {
+	if len(s.open) == 0 || s.open[len(s.open)-1] != t.name {
 		return s.malformed("an end tag without its start tag")
 	}
 	s.open = s.open[:len(s.open)-1]
@@ -106,16 +166,12 @@ func (s *scanner) closed(t xml.EndElement) error {
 }
 
 // stray says that t is the extra </MSG> that was seen after roots.
-func (s *scanner) stray(t xml.EndElement) bool { return s.ended && qualified(t.Name) == "MSG" }
+func (s *scanner) stray(t token) bool { return s.ended && t.name == "MSG" }
 
+// failed is an error of encoding/xml as ours.
 func (s *scanner) failed(err error) error {
 	var syntax *xml.SyntaxError
-	switch {
-	case errors.Is(err, io.EOF) && s.ended:
-		return io.EOF
-	case errors.Is(err, io.EOF):
-		return s.malformed("the text ends inside the message")
-	case errors.As(err, &syntax):
+	if errors.As(err, &syntax) {
 		return s.malformed(syntax.Msg)
 	}
 	return s.malformed(err.Error())
@@ -128,13 +184,15 @@ func (s *scanner) malformed(what string) error {
 	return fault.At(fault.Malformed, op, shortened(strings.Join(s.open, "/"), maxWhatBytes), s.line(), "%s", shortened(what, maxWhatBytes))
 }
 
+// line is where the next token begins, from 1.
 func (s *scanner) line() int {
-	line, _ := s.dec.InputPos()
-	return line
+	s.lines += bytes.Count(s.text[s.counted:s.pos], []byte{'\n'})
+	s.counted = s.pos
+	return 1 + s.lines
 }
 
 // raw is the text of the last token.
-func (s *scanner) raw() []byte { return s.text[s.start:s.dec.InputOffset()] }
+func (s *scanner) raw() []byte { return s.text[s.start:s.pos] }
 
 // root reads up to and with the start tag of MSG.
 func (s *scanner) root() error {
@@ -143,17 +201,11 @@ func (s *scanner) root() error {
 }
 
 // child gives the next element directly inside the open one, and false at its end. The caller reads each child whole.
-func (s *scanner) child() (xml.StartElement, bool, error) {
+func (s *scanner) child() (token, bool, error) {
 	for {
-		token, err := s.next()
-		if err != nil {
-			return xml.StartElement{}, false, err
-		}
-		switch t := token.(type) {
-		case xml.StartElement:
-			return t, true, nil
-		case xml.EndElement:
-			return xml.StartElement{}, false, nil
+		t, err := s.next()
+		if err != nil || t.kind != chars {
+			return t, t.kind == opening, err
 		}
 	}
 }
@@ -186,22 +238,33 @@ func qualified(n xml.Name) string {
 	return n.Space + ":" + n.Local
 }
 
+func attributes(attrs []xml.Attr) []attr {
+	if len(attrs) == 0 {
+		return nil
+	}
+	out := make([]attr, len(attrs))
+	for i, a := range attrs {
+		out[i] = attr{qualified(a.Name), a.Value}
+	}
+	return out
+}
+
 // doubled says that one attribute stands twice.
-func doubled(attrs []xml.Attr) bool {
+func doubled(attrs []attr) bool {
 	const few = 4 // compared one by one; a tag may also have 100,000
 	if len(attrs) <= few {
 		for i := range attrs {
 			for j := range i {
-				if attrs[i].Name == attrs[j].Name {
+				if attrs[i].name == attrs[j].name {
 					return true
 				}
 			}
 		}
 		return false
 	}
-	seen := make(map[xml.Name]struct{}, len(attrs))
+	seen := make(map[string]struct{}, len(attrs))
 	for _, a := range attrs {
-		seen[a.Name] = struct{}{}
+		seen[a.name] = struct{}{}
 	}
 	return len(seen) < len(attrs)
 }
@@ -252,13 +315,14 @@ type feed struct {
 
 var errTag = errors.New("a start tag is too long")
 
-// bound sets how far the token that begins at start may reach.
-func (f *feed) bound(start int64) {
-	f.limit = len(f.text)
-	rest := f.text[start:]
+// newFeed begins at the token that begins at start.
+func newFeed(text []byte, start int) *feed {
+	f := &feed{text: text, pos: start, limit: len(text)}
+	rest := text[start:]
 	if len(rest) > maxTagBytes && rest[0] == '<' && rest[1] != '!' && rest[1] != '?' {
-		f.limit = int(start) + maxTagBytes
+		f.limit = start + maxTagBytes
 	}
+	return f
 }
 
 // ReadByte is what encoding/xml calls.

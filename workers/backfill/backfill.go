@@ -48,6 +48,11 @@ const (
 	// gather is the least time between a batch that was not full and the next look, so that marks come together: a mark is in
 	// no hurry, and what it costs the databases the head needs.
 	gather = 200 * time.Millisecond
+	// While a crowd of messages is unfinished, marks stand back: whoever waits for flight data comes before bookkeeping, and
+	// both cost the same two databases. They do so for patience at a time, so that neither a line held up by one message nor a
+	// backlog of hours keeps the mailbox waiting longer.
+	crowd    = 200
+	patience = 10 * time.Second
 	// longestSleep bounds a pause, so that a debt made due by an operator is seen.
 	longestSleep = 15 * time.Second
 	// notToBeHad is the pause when debts are due and none could be claimed.
@@ -65,7 +70,9 @@ type Backfill struct {
 	gather  time.Duration
 
 	notBefore time.Time // of the next look
+	crowded   time.Time // since when the line has been crowded; zero when it is not
 	dry       bool      // the last one found nothing
+	away      bool      // the mailbox was not there when it was last asked
 }
 
 // Deps of the backfill worker.
@@ -93,7 +100,10 @@ func (b *Backfill) Step(ctx context.Context, f *lease.Fence) (drain.Next, error)
 		if b.dry {
 			return drain.Next{}, nil // the drain may close, which looks once more
 		}
-		return drain.Next{Wait: early}, nil
+		return drain.Next{Wait: early, Away: b.away}, nil
+	}
+	if back, err := b.standBack(ctx); err != nil || back {
+		return drain.Next{Wait: b.gather}, err
 	}
 	debts, err := b.claim(ctx, f)
 	if err != nil {
@@ -107,11 +117,32 @@ func (b *Backfill) Step(ctx context.Context, f *lease.Fence) (drain.Next, error)
 		return b.sleep(ctx)
 	}
 	answers, err := b.mark(ctx, debts)
+	if b.away = fault.Of(err) == fault.Outage; b.away {
+		b.notBefore = time.Time{} // the drain spaces the tries
+	}
 	if n := len(answers); n < len(debts) {
 		err = errors.Join(err, b.release(ctx, f, debts[n:]))
 		debts = debts[:n]
 	}
 	return drain.Next{Again: true}, errors.Join(err, b.settle(ctx, f, debts, answers))
+}
+
+// standBack says that the line needs the databases more than the marks do.
+func (b *Backfill) standBack(ctx context.Context) (bool, error) {
+	crowded, err := b.store.LineCrowded(ctx, b.pool, crowd)
+	if err != nil || !crowded {
+		b.crowded = time.Time{}
+		return false, err
+	}
+	now := b.now()
+	if b.crowded.IsZero() {
+		b.crowded = now
+	}
+	if now.Sub(b.crowded) >= patience {
+		return false, nil
+	}
+	b.dry, b.notBefore = false, now.Add(b.gather)
+	return true, nil
 }
 
 func (b *Backfill) claim(ctx context.Context, f *lease.Fence) (debts []backfill.Debt, err error) {
@@ -195,7 +226,7 @@ func (b *Backfill) sleep(ctx context.Context) (drain.Next, error) {
 	if wait <= 0 {
 		wait = notToBeHad
 	}
-	return drain.Next{Wait: min(wait, longestSleep)}, nil
+	return drain.Next{Wait: min(wait, longestSleep), Away: b.away}, nil
 }
 
 // tell logs a batch once it is settled.

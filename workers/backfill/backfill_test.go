@@ -218,6 +218,24 @@ func TestK15_OutageSpendsNothing(t *testing.T) {
 	require.Equal(t, "paid", r.debt(1))
 }
 
+// While the mailbox is away no step looks as if it had been there: each is an outage, or says that it did not ask again.
+func TestOutageIsTold(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	r.work.gather = gather
+	r.owe(1, "SUCCEEDED")
+	r.work.mailbox = asked{r.Desk, func() error { return fault.New(fault.Outage, "mark", "away") }}
+	for range 20 {
+		next, err := r.work.Step(t.Context(), r.fence)
+		require.True(t, fault.Of(err) == fault.Outage || next.Away, "%+v %v", next, err)
+		r.clock = r.clock.Add(50 * time.Millisecond)
+	}
+	r.work.mailbox = r.Desk
+	r.clock = r.clock.Add(time.Second)
+	require.False(t, r.step().Away)
+	require.Equal(t, "paid", r.debt(1))
+}
+
 // TestCrashAfterMark: the mark is in the mailbox, the settling never happened. The claim runs out, the next try finds the
 // mark.
 func TestCrashAfterMark(t *testing.T) {
@@ -324,6 +342,37 @@ func TestGathers(t *testing.T) {
 	r.clock = r.clock.Add(gather)
 	require.True(t, r.step().Again)
 	require.Equal(t, "paid", r.debt(7))
+}
+
+// Marks stand back while many messages wait, but not for longer than patience, and at once no more when the crowd is gone.
+func TestStandsBack(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	r.work.gather = gather
+	wait := func(n int) {
+		r.exec(`INSERT INTO proc_state (msg_id, created_at, updated_at) SELECT g, $1, $1 FROM generate_series(1000, 999 + $2::bigint) g`, r.clock, n)
+	}
+	r.owe(1, "SUCCEEDED")
+	wait(crowd)
+	for range patience / gather {
+		require.Equal(t, drain.Next{Wait: gather}, r.step())
+		r.clock = r.clock.Add(gather)
+	}
+	require.Equal(t, "owed in -10s, tries 0", r.debt(1))
+	require.Equal(t, drain.Next{Again: true}, r.step())
+	require.Equal(t, "paid", r.debt(1), "patience is over, though the crowd is still there")
+
+	r.exec("DELETE FROM proc_state WHERE msg_id >= 1000")
+	r.owe(2, "SUCCEEDED")
+	wait(crowd - 1)
+	r.clock = r.clock.Add(gather)
+	require.Equal(t, drain.Next{Again: true}, r.step())
+	require.Equal(t, "paid", r.debt(2), "this is no crowd")
+	r.exec("UPDATE proc_state SET msg_id = msg_id + 1000 WHERE msg_id >= 1000")
+	wait(1)
+	r.owe(3, "SUCCEEDED")
+	r.clock = r.clock.Add(gather)
+	require.Equal(t, drain.Next{Wait: gather}, r.step(), "a new crowd has its own patience")
 }
 
 func TestFenced(t *testing.T) {

@@ -77,7 +77,7 @@ func newCourier(d Deps, t outbox.Target, batch int) courier {
 	return courier{Deps: d, target: t, batch: batch, unsure: true, away: outage{log: d.Log}}
 }
 
-// Pending says whether any event of the target waits, also one in backoff. Served by msg_event_pending_idx.
+// Pending says whether any event of the target may wait, also one in backoff. A step finds out, and then it is right.
 func (c *courier) Pending(ctx context.Context, q db.Querier) (bool, error) {
 	return c.Store.EventsWait(ctx, q, c.target, 0)
 }
@@ -107,7 +107,7 @@ func (c *courier) deliver(ctx context.Context, f *lease.Fence, batch []parcel) (
 	}
 	there, err := c.look(ctx)
 	if err != nil {
-		return drain.Next{Wait: c.away.met(err)}, nil
+		return drain.Next{Wait: c.away.met(err), Away: true}, nil
 	}
 	results, err := c.send(ctx, batch, there)
 	if err != nil {
@@ -135,7 +135,7 @@ func (c *courier) deliver(ctx context.Context, f *lease.Fence, batch []parcel) (
 		c.stuck = 0
 	}
 	if waits != nil && len(sent)+len(refused) == 0 {
-		return drain.Next{Wait: c.away.met(waits)}, nil
+		return drain.Next{Wait: c.away.met(waits), Away: true}, nil
 	}
 	c.away.over()
 	return drain.Next{Again: true}, nil

@@ -18,6 +18,8 @@ import (
 type Schd struct {
 	courier
 	config SchdConfig
+
+	notBefore time.Time // of the next look
 }
 
 // NewSchd makes the role.
@@ -28,16 +30,24 @@ func NewSchd(c SchdConfig, d Deps) *Schd {
 // windowFlushes is how many flushes' worth of waiting events one flush looks over for newer states of its flights.
 const windowFlushes = 10
 
+// gather is the least time between a look that found nothing to flush and the next one: the head rings for every batch, and each
+// look reads all that waits.
+const gather = 100 * time.Millisecond
+
 // Step flushes once if it is time.
 func (s *Schd) Step(ctx context.Context, f *lease.Fence) (drain.Next, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if early := s.notBefore.Sub(s.Now()); early > 0 {
+		return drain.Next{Wait: early}, nil
+	}
 	waiting, err := s.Store.WaitingEvents(ctx, s.Pool, s.target, windowFlushes*s.size())
 	if err != nil || len(waiting) == 0 {
 		return drain.Next{}, err
 	}
 	sends, wait := s.plan(waiting, s.Now())
 	if len(sends) == 0 {
+		s.notBefore = s.Now().Add(min(wait, gather))
 		return drain.Next{Wait: wait}, nil
 	}
 	older := make(map[int64][]int64, len(sends))

@@ -52,6 +52,24 @@ func TestSchdFlushesAtOnceAtTheLimitAndCatchesUp(t *testing.T) {
 	require.Equal(t, repeat("SENT", 1700), r.column(t, "state"))
 }
 
+// The head rings for every batch; a look that found nothing to flush is not repeated for each.
+func TestSchdGathers(t *testing.T) {
+	t.Parallel()
+	r := setup(t, jobs.RoleSchd)
+	s := r.schd()
+	r.insert(t, outbox.Schd, 1)
+	require.Equal(t, drain.Next{Wait: 3 * time.Second}, r.step(t, s))
+	var flids []int64
+	for i := range int64(500) {
+		flids = append(flids, i)
+	}
+	r.insert(t, outbox.Schd, flids...)
+	require.Equal(t, drain.Next{Wait: 100 * time.Millisecond}, r.step(t, s), "though the limit is reached")
+	r.pass(100 * time.Millisecond)
+	r.run(t, s)
+	require.NotContains(t, r.column(t, "state"), "PENDING")
+}
+
 func TestSchdRefusedStateHoldsUpOnlyItsFlight(t *testing.T) {
 	t.Parallel()
 	r := setup(t, jobs.RoleSchd)

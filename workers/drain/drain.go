@@ -41,6 +41,8 @@ type Next struct {
 	Again bool
 	// Wait, when Again is false and it is not zero, is how long nothing can be done though something is pending.
 	Wait time.Duration
+	// Away, with Wait: the neighbour that the role needs was not there when it was last asked. The role has told so.
+	Away bool
 }
 
 // LongestNap bounds the waits of roles whose work other pods put into our tables: their bells ring in their own pods only, and
@@ -59,11 +61,17 @@ type Config struct {
 	Beat time.Duration
 	// Takeover is how long a role with work may show no life before a watcher ends its epoch. Default 8s.
 	Takeover time.Duration
+	// Patience is how long a holder may get nothing out of the neighbour that its role needs before any other pod may have the
+	// role. Default 6s.
+	Patience time.Duration
 }
 
 // Defaults give a takeover within 12 s of a kill: silence, one watch tick, one wake-up.
 func Defaults() Config {
-	return Config{RunFor: time.Minute, Linger: 2 * time.Second, Glance: 5 * time.Millisecond, Beat: 2 * time.Second, Takeover: 8 * time.Second}
+	return Config{
+		RunFor: time.Minute, Linger: 2 * time.Second, Glance: 5 * time.Millisecond, Beat: 2 * time.Second, Takeover: 8 * time.Second,
+		Patience: 6 * time.Second,
+	}
 }
 
 // Drain runs one role on this pod.
@@ -74,6 +82,8 @@ type Drain struct {
 	Waker  *Waker
 	Config Config
 	Log    *slog.Logger
+	// Place is this pod's in the role; nil where the role needs no neighbour.
+	Place *Place
 	// Stopping is closed when this pod is to end: a drain then hands over at once instead of running to its bound.
 	Stopping <-chan struct{}
 
@@ -118,13 +128,7 @@ func (d *Drain) Run(ctx context.Context, job Job) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	beating := make(chan struct{})
-	go func() { defer close(beating); d.beat(ctx, f) }()
-	defer func() { cancel(); <-beating }()
-
-	err = d.loop(ctx, f, job)
+	err = d.hold(ctx, f, job)
 	if errors.Is(err, lease.ErrFenced) {
 		d.Log.WarnContext(ctx, "worker fenced", "role", d.Role, "epoch", f.Epoch())
 		return nil
@@ -132,7 +136,21 @@ func (d *Drain) Run(ctx context.Context, job Job) error {
 	return err
 }
 
-func (d *Drain) loop(ctx context.Context, f *lease.Fence, job Job) error {
+// hold works under the lease and shows life.
+func (d *Drain) hold(ctx context.Context, f *lease.Fence, job Job) (err error) {
+	if d.Place != nil {
+		d.Place.begin()
+		defer func() { d.Place.end(errors.Is(err, lease.ErrFenced)) }()
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var p pulse
+	beating := make(chan struct{})
+	go func() { defer close(beating); d.beat(ctx, f, &p) }()
+	defer func() { cancel(); <-beating }()
+	return d.loop(ctx, f, job, &p)
+}
+
+func (d *Drain) loop(ctx context.Context, f *lease.Fence, job Job, p *pulse) error {
 	end := time.Now().Add(d.Config.RunFor)
 	idle := newIdle(d.Config)
 	trouble := troubleLog{log: d.Log, role: d.Role}
@@ -140,12 +158,17 @@ func (d *Drain) loop(ctx context.Context, f *lease.Fence, job Job) error {
 		if d.stopping() || time.Now().After(end) {
 			return d.handOver(ctx, f, job)
 		}
+		p.begin(time.Now())
 		next, err := d.step(ctx, f)
+		p.end(next.Away || fault.Of(err) == fault.Outage)
 		switch {
 		case errors.Is(err, lease.ErrFenced) || ctx.Err() != nil:
 			return errors.Join(err, ctx.Err())
 		case err != nil:
 			d.pause(ctx, trouble.seen(ctx, err))
+		case next.Away:
+			idle.reset()
+			d.pause(ctx, min(next.Wait, time.Until(end)))
 		case next.Again:
 			trouble.over(ctx)
 			idle.reset()
@@ -216,19 +239,6 @@ func (d *Drain) handOver(ctx context.Context, f *lease.Fence, job Job) error {
 		return fmt.Errorf("hand %s over: %w", d.Role, err)
 	}
 	return nil
-}
-
-func (d *Drain) beat(ctx context.Context, f *lease.Fence) {
-	t := time.NewTicker(d.Config.Beat)
-	defer t.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-t.C:
-			_ = f.Beat(ctx) // a beat that failed is a beat missed: the watchers judge
-		}
-	}
 }
 
 func (d *Drain) stopping() bool {

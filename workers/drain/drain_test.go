@@ -178,7 +178,7 @@ func TestK04_StoppedWorkerIsRefused(t *testing.T) {
 	w := r.watcher(func() time.Time { return now })
 	require.NoError(t, w.Look(t.Context()))
 	now = now.Add(drain.Defaults().Takeover - time.Second)
-	require.NoError(t, old.Beat(t.Context())) // life
+	require.NoError(t, old.Beat(t.Context(), false)) // life
 	require.NoError(t, w.Look(t.Context()))
 	now = now.Add(2 * time.Second)
 	require.NoError(t, w.Look(t.Context()))

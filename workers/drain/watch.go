@@ -4,19 +4,19 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"msgexchange/db"
 	"msgexchange/db/lease"
 	"msgexchange/jobs"
 )
 
 // Watcher is every pod's eye on all roles: a role that has work and shows no life for Config.Takeover gets a new epoch and
 // a wake-up for it. It is the takeover after a kill (O4) and the second net under lost, discarded or deleted wake-ups (O3,
-// K02) at once. It compares what it saw itself on its own clock, so that the clocks of pods and database need not agree.
+// K02) at once, and the one who takes a role from a holder that lives but cannot reach what the role needs. It compares what it saw itself on its own clock, so that the clocks of pods and database need not agree.
 type Watcher struct {
 	Lane   string
 	Roles  map[jobs.Role]Role
@@ -29,7 +29,14 @@ type Watcher struct {
 	// Paused says that an operator has paused the role's queue in River UI: nobody would work a wake-up. nil: never.
 	Paused func(ctx context.Context, tx pgx.Tx, role jobs.Role) (bool, error)
 
+	// Pod is the name of this pod, which the holders of its runs begin with.
+	Pod string
+	// Places are this pod's in the roles that it works and that need a neighbour.
+	Places map[jobs.Role]*Place
+
 	seen   map[jobs.Role]sighting
+	asks   sync.WaitGroup // looks at neighbours under way
+	mu     sync.Mutex
 	paused map[jobs.Role]bool // told already
 }
 
@@ -45,6 +52,7 @@ const watchPeriod = time.Second
 func (w *Watcher) Run(ctx context.Context) error {
 	t := time.NewTicker(watchPeriod)
 	defer t.Stop()
+	defer w.asks.Wait()
 	trouble := troubleLog{log: w.Log, role: "watch"}
 	for {
 		if err := w.Look(ctx); err != nil && ctx.Err() == nil {
@@ -61,8 +69,8 @@ func (w *Watcher) Run(ctx context.Context) error {
 }
 
 // Look is one look at all roles.
-func (w *Watcher) Look(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+func (w *Watcher) Look(all context.Context) error {
+	ctx, cancel := context.WithTimeout(all, 10*time.Second)
 	defer cancel()
 	rows, err := lease.Read(ctx, w.Pool, w.Lane, jobs.AllRoles())
 	if err != nil {
@@ -76,6 +84,7 @@ func (w *Watcher) Look(ctx context.Context) error {
 		if w.silent(s) {
 			errs = append(errs, w.takeOver(ctx, s))
 		}
+		errs = append(errs, w.attend(all, s))
 	}
 	return errors.Join(errs...)
 }
@@ -103,25 +112,6 @@ func (w *Watcher) silent(s lease.Status) bool {
 	return now.Sub(before.since) >= w.Config.Takeover
 }
 
-func (w *Watcher) takeOver(ctx context.Context, s lease.Status) error {
-	return db.InTx(ctx, w.Pool, func(tx pgx.Tx) error {
-		pending, err := w.Roles[s.Role].Pending(ctx, tx)
-		if err != nil || !pending {
-			return err
-		}
-		if paused, err := w.isPaused(ctx, tx, s.Role); err != nil || paused {
-			return err
-		}
-		epoch, ok, err := lease.Advance(ctx, tx, w.Lane, s)
-		if err != nil || !ok {
-			return err
-		}
-		delete(w.seen, s.Role)
-		w.Log.WarnContext(ctx, "lease taken over", "role", s.Role, "epoch", epoch, "silent_holder", s.Holder)
-		return w.Waker.insert(ctx, tx, []wake{{s.Role, jobs.Wake{Lane: w.Lane, Epoch: epoch}}})
-	})
-}
-
 // isPaused says that the role's queue is paused, and tells it once: taking over would wake nobody, again and again.
 func (w *Watcher) isPaused(ctx context.Context, tx pgx.Tx, role jobs.Role) (bool, error) {
 	if w.Paused == nil {
@@ -131,6 +121,8 @@ func (w *Watcher) isPaused(ctx context.Context, tx pgx.Tx, role jobs.Role) (bool
 	if err != nil {
 		return false, err
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if paused && !w.paused[role] {
 		w.Log.WarnContext(ctx, "queue paused", "role", role, "hint", "resume it in River UI; what waits is worked off then")
 	}

@@ -23,17 +23,23 @@ type run struct {
 	judged  []judged
 	saves   []store.Save
 	deeds   []store.Deed
-	events  []outbox.Event
+	events  *outbox.Batch
 	answers []store.Answer // only of messages that succeeded
 }
 
 // commit judges the batch and stores everything it does in one transaction under PIPELINE_LOCK (O2, O6). The flights are
-// read inside it: nobody else can have changed them.
+// read inside it, or known since a transaction after which nobody else can have changed them.
 func (h *Head) commit(ctx context.Context, f *lease.Fence, msgs []input) (run, error) {
 	now := h.now().Truncate(time.Microsecond) // what PostgreSQL keeps: finished_at is the flights' updatedAt
 	var r run
+	committed := false
+	defer func() {
+		if !committed { // nor after a panic
+			h.memory.forget()
+		}
+	}()
 	err := f.Tx(ctx, func(tx pgx.Tx) error {
-		g, err := h.seat(ctx, tx, msgs, now)
+		g, err := h.seat(ctx, tx, h.memory.recall(f), msgs, now)
 		if err != nil {
 			return err
 		}
@@ -54,28 +60,31 @@ func (h *Head) commit(ctx context.Context, f *lease.Fence, msgs []input) (run, e
 		}
 		return h.saveMessages(ctx, tx, r, g, now)
 	})
+	committed = err == nil
 	return r, err
 }
 
 // seat gives the judge what the batch needs to know.
-func (h *Head) seat(ctx context.Context, tx pgx.Tx, msgs []input, now time.Time) (*judge, error) {
+func (h *Head) seat(ctx context.Context, tx pgx.Tx, m *memory, msgs []input, now time.Time) (*judge, error) {
 	var (
 		decoded []sis.Message
 		keys    []string
 	)
-	for _, m := range msgs {
-		if !hasMeta(m.msg) || m.msg.Ignored != "" {
+	for _, in := range msgs {
+		if !hasMeta(in.msg) || in.msg.Ignored != "" {
 			continue
 		}
-		keys = append(keys, h.config.Identity.Key(m.msg.Meta))
-		if m.err == nil {
-			decoded = append(decoded, m.msg)
+		keys = append(keys, h.config.Identity.Key(in.msg.Meta))
+		if in.err == nil {
+			decoded = append(decoded, in.msg)
 		}
 	}
-	flights, err := h.store.LoadFlights(ctx, tx, flight.Needs(decoded...))
+	unknown := m.unknown(flight.Needs(decoded...))
+	flights, err := h.store.LoadFlights(ctx, tx, unknown)
 	if err != nil {
 		return nil, err
 	}
+	m.learn(unknown, flights)
 	ids, err := h.store.Identities(ctx, tx, keys)
 	if err != nil {
 		return nil, err
@@ -92,12 +101,13 @@ func (h *Head) seat(ctx context.Context, tx pgx.Tx, msgs []input, now time.Time)
 	if stands != nil {
 		config.Flight.Bridges = stands
 	}
-	return &judge{config: config, set: flight.NewSet(flights...), ids: ids, rebound: map[string]bool{}, now: now, asked: asked}, nil
+	return &judge{config: config, set: m.set, ids: ids, rebound: map[string]bool{}, now: now, asked: asked}, nil
 }
 
 // gather makes one save a flight, in its last state, its history, and the batch's events; of schd only the newest a flight.
 func (r *run) gather(c Config) {
 	at := map[int64]int{} // FLID -> index in saves
+	r.events = outbox.NewBatch(outbox.Options{Zone: c.Flight.Zone, MsgKey: c.MsgKey})
 	for _, j := range r.judged {
 		if j.answers != nil && j.verdict.State == message.Succeeded {
 			r.answers = append(r.answers, *j.answers)
@@ -115,10 +125,9 @@ func (r *run) gather(c Config) {
 			r.deeds = append(r.deeds, store.Deed{Pos: j.row.Pos, Meta: j.msg.Meta, Change: ch})
 		}
 		if len(j.outcome.Changes) > 0 {
-			r.events = append(r.events, outbox.Build(j.cause(), j.outcome, outbox.Options{Zone: c.Flight.Zone, MsgKey: c.MsgKey})...)
+			r.events.Add(j.cause(), j.outcome)
 		}
 	}
-	r.events = outbox.Coalesce(r.events)
 }
 
 func union(a, b []string) []string {
@@ -147,13 +156,11 @@ func (h *Head) saveFlights(ctx context.Context, tx pgx.Tx, r run, now time.Time)
 	if len(r.saves) == 0 {
 		return nil
 	}
-	if err := h.store.SaveFlights(ctx, tx, r.saves); err != nil {
+	events, err := h.store.EventWrites(ctx, tx, r.events.Len(), r.events.All(), now)
+	if err != nil {
 		return err
 	}
-	if err := h.store.InsertHistory(ctx, tx, r.deeds, now); err != nil {
-		return err
-	}
-	if err := h.store.InsertEvents(ctx, tx, r.events, now); err != nil {
+	if err := store.WriteAll(ctx, tx, h.store.SaveFlights(r.saves), h.store.InsertHistory(r.deeds, now), events); err != nil {
 		return err
 	}
 	for _, j := range r.judged {
@@ -185,34 +192,49 @@ func (j judged) snapshot() store.Snapshot {
 
 // saveMessages writes identities and verdicts, and wakes who follows.
 func (h *Head) saveMessages(ctx context.Context, tx pgx.Tx, r run, g *judge, now time.Time) error {
-	var bind []store.Identity
-	for key := range g.rebound {
-		bind = append(bind, g.ids[key])
-	}
-	if len(bind) > 0 {
-		if err := h.store.Bind(ctx, tx, bind, now); err != nil {
-			return err
-		}
+	if err := store.WriteAll(ctx, tx, h.bindings(g, now), h.verdicts(r, now)); err != nil {
+		return err
 	}
 	if len(r.answers) > 0 {
 		if err := h.store.AnswerRequests(ctx, tx, r.answers, now); err != nil {
 			return err
 		}
 	}
-	done := make([]store.Finished, len(r.judged))
-	for i, j := range r.judged {
-		done[i] = j.finished(h.config.Marks)
-	}
-	n, err := h.store.Finish(ctx, tx, done, now)
-	if err != nil {
-		return err
-	}
-	if n != int64(len(done)) {
-		return fault.New(fault.Outage, "write message states", "%d of %d messages were still unfinished: somebody else moved them", n, len(done))
-	}
 	wake := []jobs.Role{jobs.RoleBackfill}
-	if len(r.events) > 0 {
+	if r.events.Len() > 0 {
 		wake = followers()
 	}
 	return h.waker.Wake(ctx, tx, wake...)
+}
+
+// bindings makes the statement that binds the batch's identities, in the order of its messages: neighbours in the index come
+// together.
+func (h *Head) bindings(g *judge, now time.Time) store.Writes {
+	return func(yield func(store.Write, error) bool) {
+		bind := make([]store.Identity, len(g.order))
+		for i, key := range g.order {
+			bind[i] = g.ids[key]
+		}
+		if len(bind) > 0 {
+			yield(func(ctx context.Context, tx pgx.Tx) error { return h.store.Bind(ctx, tx, bind, now) }, nil)
+		}
+	}
+}
+
+// verdicts makes the statement that says where each message goes.
+func (h *Head) verdicts(r run, now time.Time) store.Writes {
+	return func(yield func(store.Write, error) bool) {
+		done := make([]store.Finished, len(r.judged))
+		for i, j := range r.judged {
+			done[i] = j.finished(h.config.Marks)
+		}
+		finish := h.store.Finish(done, now)
+		yield(func(ctx context.Context, tx pgx.Tx) error {
+			n, err := finish(ctx, tx)
+			if err == nil && n != int64(len(done)) {
+				err = fault.New(fault.Outage, "write message states", "%d of %d messages were still unfinished: somebody else moved them", n, len(done))
+			}
+			return err
+		}, nil)
+	}
 }

@@ -154,37 +154,52 @@ func TestShadowOwesNoMarks(t *testing.T) {
 	}
 }
 
-// A batch leaves what one by one leaves: flights, versions, states, identities, and the events of msg one for one; of schd
-// the newest of each flight.
+// A batch leaves what one by one leaves, and what a head leaves that remembers nothing: flights, versions, states, identities,
+// and the events of msg one for one; of schd the newest of each flight.
 func TestBatchEqualsSingles(t *testing.T) {
 	t.Parallel()
 	for _, seed := range []uint64{1, 2, 3} {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			messages := mixed(rand.New(rand.NewPCG(seed, 0)), 60)
-			one, all := setup(t, func(c *head.Config) { c.Batch = 1 }), setup(t, func(c *head.Config) { c.Batch = 60 })
-			for _, r := range []*rig{one, all} {
+			batch := func(n int) *rig { return setup(t, func(c *head.Config) { c.Batch = n }) }
+			one, some, all, forgetful := batch(1), batch(7), batch(60), batch(1)
+			for _, r := range []*rig{one, some, all, forgetful} {
 				r.put(messages...)
+			}
+			for range messages {
+				forgetful.restart()
+				forgetful.step()
+			}
+			for _, r := range []*rig{one, some, all, forgetful} {
 				r.finish()
 			}
-			require.Empty(t, cmp.Diff(one.states(), all.states()))
-			for _, query := range []string{
-				"SELECT to_jsonb(p)::text FROM proc_state p ORDER BY msg_id",
-				"SELECT to_jsonb(f)::text FROM flight_schd f ORDER BY flid",
-				"SELECT flid || ' ' || (SELECT string_agg(e.key || (SELECT string_agg(x::text, ',' ORDER BY x::text) FROM json_array_elements(e.value) x), ' ' ORDER BY e.key) FROM json_each(lists) e) FROM flight_lists ORDER BY flid",
-				"SELECT (to_jsonb(c) - 'change_id')::text FROM flight_change c ORDER BY change_id",
-				"SELECT to_jsonb(i)::text FROM msg_identity i ORDER BY identity_key",
-				"SELECT (to_jsonb(s) - 'id')::text FROM schd_snap_log s ORDER BY id",
-				"SELECT (to_jsonb(e) - 'event_id' - 'payload')::text || coalesce((payload::jsonb - 'eventId')::text, '') FROM msg_event e WHERE target = 'KAFKA:msg' ORDER BY event_id",
-				"SELECT DISTINCT ON (partition_key) (to_jsonb(e) - 'event_id')::text FROM msg_event e WHERE target = 'KAFKA:schd' ORDER BY partition_key, event_id DESC",
-			} {
-				want := one.list(query)
-				require.NotEmpty(t, want)
-				require.Empty(t, cmp.Diff(want, all.list(query)), query)
-			}
+			requireSame(t, one, some)
+			requireSame(t, one, all)
+			requireSame(t, one, forgetful)
 			const schdEvents = "SELECT count(*)::text FROM msg_event WHERE target = 'KAFKA:schd'"
 			require.NotEqual(t, one.one(schdEvents), all.one(schdEvents), "coalesced")
 		})
+	}
+}
+
+// requireSame compares everything that two heads left but what batches may leave out.
+func requireSame(t *testing.T, one, other *rig) {
+	t.Helper()
+	require.Empty(t, cmp.Diff(one.states(), other.states()))
+	for _, query := range []string{
+		"SELECT to_jsonb(p)::text FROM proc_state p ORDER BY msg_id",
+		"SELECT to_jsonb(f)::text FROM flight_schd f ORDER BY flid",
+		"SELECT flid || ' ' || (SELECT string_agg(e.key || (SELECT string_agg(x::text, ',' ORDER BY x::text) FROM json_array_elements(e.value) x), ' ' ORDER BY e.key) FROM json_each(lists) e) FROM flight_lists ORDER BY flid",
+		"SELECT (to_jsonb(c) - 'change_id')::text FROM flight_change c ORDER BY change_id",
+		"SELECT to_jsonb(i)::text FROM msg_identity i ORDER BY identity_key",
+		"SELECT (to_jsonb(s) - 'id')::text FROM schd_snap_log s ORDER BY id",
+		"SELECT (to_jsonb(e) - 'event_id' - 'payload')::text || coalesce((payload::jsonb - 'eventId')::text, '') FROM msg_event e WHERE target = 'KAFKA:msg' ORDER BY event_id",
+		"SELECT DISTINCT ON (partition_key) (to_jsonb(e) - 'event_id')::text FROM msg_event e WHERE target = 'KAFKA:schd' ORDER BY partition_key, event_id DESC",
+	} {
+		want := one.list(query)
+		require.NotEmpty(t, want)
+		require.Empty(t, cmp.Diff(want, other.list(query)), query)
 	}
 }
 

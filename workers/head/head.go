@@ -12,11 +12,13 @@ import (
 	"maps"
 	"runtime"
 	"runtime/debug"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"golang.org/x/sync/errgroup"
 
 	"msgexchange/db"
 	"msgexchange/db/lease"
@@ -79,6 +81,10 @@ type Head struct {
 	// singlesTo is the last message to be tried alone, because a batch with it could not be committed.
 	singlesTo message.Position
 	bridges   bridges
+	memory    memory
+
+	ahead   ahead        // read while the batch before was committed
+	aheadOf *lease.Fence // under this hold
 }
 
 // Deps of the head worker.
@@ -107,10 +113,11 @@ func (h *Head) Pending(ctx context.Context, q db.Querier) (bool, error) {
 
 // Step takes the next batch through.
 func (h *Head) Step(ctx context.Context, f *lease.Fence) (drain.Next, error) {
-	rows, err := h.store.Head(ctx, h.pool, h.config.Lane, h.config.Batch)
+	front, err := h.next(ctx, f)
 	if err != nil {
 		return drain.Next{}, err
 	}
+	rows := front.rows
 	if len(rows) == 0 {
 		h.metrics.headAttempts.Set(0)
 		return drain.Next{}, nil
@@ -121,7 +128,7 @@ func (h *Head) Step(ctx context.Context, f *lease.Fence) (drain.Next, error) {
 	if wait > 0 {
 		return drain.Next{Wait: min(wait, drain.LongestNap)}, nil // an older one may be put back meanwhile
 	}
-	if err := h.work(ctx, f, batch); err != nil {
+	if err := h.work(ctx, f, batch, front.texts); err != nil {
 		return drain.Next{}, err
 	}
 	return drain.Next{Again: true}, nil
@@ -136,14 +143,10 @@ func (h *Head) pick(rows []store.Unfinished, now time.Time) (batch []store.Unfin
 	if h.alone(rows[0]) {
 		return rows[:1], 0
 	}
-	var bytes int64
-	for i, r := range rows {
-		bytes += r.SizeBytes
-		if i > 0 && (h.alone(r) || bytes > maxBatchBytes) {
-			return rows[:i], 0
-		}
+	if i := slices.IndexFunc(rows, h.alone); i > 0 {
+		rows = rows[:i]
 	}
-	return rows, 0
+	return rows[:fitting(rows)], 0
 }
 
 // alone says that r must not share its transaction: it failed before, or a worker died with it in hand, or a batch with it
@@ -153,17 +156,20 @@ func (h *Head) alone(r store.Unfinished) bool {
 	return tried || r.State == message.Failed || !r.Pos.After(h.singlesTo)
 }
 
-func (h *Head) work(ctx context.Context, f *lease.Fence, batch []store.Unfinished) error {
+// work takes a batch through; texts are those of its messages that were read already.
+func (h *Head) work(ctx context.Context, f *lease.Fence, batch []store.Unfinished, texts map[message.Position]store.Raw) error {
 	started := time.Now()
 	batch, err := h.charge(ctx, f, batch)
 	if err != nil || len(batch) == 0 {
 		return err
 	}
-	msgs, done, err := h.try(ctx, f, batch)
+	following := h.readAhead(ctx, batch)
+	msgs, done, err := h.try(ctx, f, batch, texts)
+	h.ahead, h.aheadOf = <-following, f
 	switch {
 	case err == nil:
 	case nobodysFault(ctx, err):
-		return err
+		return errors.Join(err, h.refund(ctx, f, batch, err))
 	case len(batch) > 1:
 		h.log.WarnContext(ctx, "batch refused", "first_msg_id", batch[0].Pos.ID, "size", len(batch), "error", fault.Text(err))
 		h.singlesTo = batch[len(batch)-1].Pos
@@ -185,7 +191,7 @@ func (h *Head) work(ctx context.Context, f *lease.Fence, batch []store.Unfinishe
 
 // try takes a batch from its texts to the commit. A panic on the way is a failure like any other. msgs are there next to an
 // error too, read or not.
-func (h *Head) try(ctx context.Context, f *lease.Fence, batch []store.Unfinished) (msgs []input, done run, err error) {
+func (h *Head) try(ctx context.Context, f *lease.Fence, batch []store.Unfinished, texts map[message.Position]store.Raw) (msgs []input, done run, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fault.New(fault.Infra, "process", "panic: %v\n%s", p, debug.Stack())
@@ -195,7 +201,7 @@ func (h *Head) try(ctx context.Context, f *lease.Fence, batch []store.Unfinished
 	for i, r := range batch {
 		msgs[i].row = r
 	}
-	if err := h.read(ctx, batch, msgs); err != nil {
+	if err := h.read(ctx, batch, texts, msgs); err != nil {
 		return msgs, run{}, err
 	}
 	done, err = h.commit(ctx, f, msgs)
@@ -268,7 +274,7 @@ func (h *Head) blame(ctx context.Context, f *lease.Fence, m input, cause error) 
 // conclude writes one message's verdict and nothing else.
 func (h *Head) conclude(ctx context.Context, f *lease.Fence, j judged, now time.Time) error {
 	return f.Tx(ctx, func(tx pgx.Tx) error {
-		if _, err := h.store.Finish(ctx, tx, []store.Finished{j.finished(h.config.Marks)}, now); err != nil {
+		if _, err := h.store.Finish([]store.Finished{j.finished(h.config.Marks)}, now)(ctx, tx); err != nil {
 			return err
 		}
 		return h.waker.Wake(ctx, tx, jobs.RoleBackfill)
@@ -282,38 +288,40 @@ type input struct {
 	err error
 }
 
-// read fetches the texts of a batch and decodes them into msgs, on all cores: it is most of the work outside the database.
-func (h *Head) read(ctx context.Context, batch []store.Unfinished, msgs []input) error {
-	texts, err := h.texts(ctx, batch)
+// read fetches the texts of a batch and decodes them into msgs, on all cores, each taking the next message when it is done with
+// one: a schedule among them may take as long as all others.
+func (h *Head) read(ctx context.Context, batch []store.Unfinished, texts map[message.Position]store.Raw, msgs []input) error {
+	texts, err := h.texts(ctx, batch, texts)
 	if err != nil {
 		return err
 	}
-	var g errgroup.Group
-	g.SetLimit(runtime.GOMAXPROCS(0))
-	for i, r := range batch {
-		g.Go(func() error {
-			msgs[i].msg, msgs[i].err = decode(texts[r.Pos], h.config.Decode, r.Pos.ID)
-			return nil
+	var g sync.WaitGroup
+	var taken atomic.Int64
+	for range min(len(batch), runtime.GOMAXPROCS(0)) {
+		g.Go(func() {
+			for i := taken.Add(1) - 1; i < int64(len(batch)); i = taken.Add(1) - 1 {
+				pos := batch[i].Pos
+				msgs[i].msg, msgs[i].err = decode(texts[pos], h.config.Decode, pos.ID)
+			}
 		})
 	}
-	return g.Wait()
+	g.Wait()
+	return nil
 }
 
-// texts gives our copies, or the mailbox's where ours is gone.
-func (h *Head) texts(ctx context.Context, batch []store.Unfinished) (map[message.Position]store.Raw, error) {
-	at := make([]message.Position, len(batch))
-	for i, r := range batch {
-		at[i] = r.Pos
-	}
-	texts, err := h.store.RawTexts(ctx, h.pool, at)
-	if err != nil {
-		return nil, err
+// texts gives our copies, unless they were read already, or the mailbox's where ours is gone.
+func (h *Head) texts(ctx context.Context, batch []store.Unfinished, texts map[message.Position]store.Raw) (map[message.Position]store.Raw, error) {
+	if texts == nil {
+		var err error
+		if texts, err = h.store.RawTexts(ctx, h.pool, positions(batch)); err != nil {
+			return nil, err
+		}
 	}
 	for _, r := range batch {
 		if _, ok := texts[r.Pos]; ok {
 			continue
 		}
-		text, found, err := h.mailbox.Text(ctx, r.Pos.ID)
+		text, found, err := h.reread(ctx, r.Pos.ID)
 		if err != nil {
 			return nil, err
 		}

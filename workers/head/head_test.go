@@ -158,16 +158,19 @@ func TestHeadDeadline(t *testing.T) {
 // An outage in the middle spends no attempt, whichever of our neighbours was away.
 func TestOutageSpendsNothing(t *testing.T) {
 	t.Parallel()
-	for name, strike := range map[string]func(*rig){
-		"mailbox": func(r *rig) {
+	for name, outage := range map[string]struct {
+		strike  func(*rig)
+		charged int
+	}{
+		"mailbox": {func(r *rig) {
 			r.onText = func(int64) error { return fault.New(fault.Outage, "mailbox", "away") }
-		},
-		"postgres": func(r *rig) {
+		}, 0}, // nothing was tried, and the next try may be another pod's
+		"postgres": {func(r *rig) {
 			r.onWake = func(tx pgx.Tx) error {
 				_, err := tx.Exec(t.Context(), "SELECT pg_terminate_backend(pg_backend_pid())")
 				return err
 			}
-		},
+		}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -175,10 +178,11 @@ func TestOutageSpendsNothing(t *testing.T) {
 			text := schedule(1, 15, 1, "")
 			r.put(text, stand(2, 15, "2"))
 			r.forget(1, text)
-			strike(r)
+			outage.strike(r)
+			charged := fmt.Sprintf("%dx", outage.charged)
 			for range 7 { // more than there are attempts
 				r.outage()
-				r.requireStates("1 PENDING 1x", "2 PENDING 1x")
+				r.requireStates("1 PENDING "+charged, "2 PENDING "+charged)
 				require.Empty(t, r.effects())
 				r.clock = r.clock.Add(time.Hour) // away for longer than the head deadline, too
 			}
@@ -202,10 +206,29 @@ func TestOutageDuringRetry(t *testing.T) {
 		r.clock = r.clock.Add(time.Second)
 		r.outage()
 	}
-	r.requireStates("1 FAILED UNSUPPORTED/UNSUPPORTED 2x")
+	r.requireStates("1 FAILED UNSUPPORTED/UNSUPPORTED 1x")
 	r.onText = nil
 	r.step()
 	r.requireStates("1 FAILED UNSUPPORTED/UNSUPPORTED 2x")
+}
+
+// What a pod that could not read the mailbox has charged is not charged again by the pod that takes the role from it.
+func TestOutageOfOnePodSpendsNothing(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	text := schedule(1, 15, 1, "")
+	r.put(text)
+	r.forget(1, text)
+	r.onText = func(int64) error { return fault.New(fault.Outage, "mailbox", "away") }
+	for range 7 { // pods, one after the other
+		r.restart()
+		r.outage()
+		r.outage()
+	}
+	r.onText = nil
+	r.restart()
+	r.step()
+	r.requireStates("1 SUCCEEDED 1x")
 }
 
 // O2, K04: a worker that is overtaken between charge and commit commits nothing.

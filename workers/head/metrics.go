@@ -72,7 +72,7 @@ func (h *Head) tell(ctx context.Context, r run, took time.Duration) {
 		h.tellOne(ctx, j, kind)
 		h.tellReference(ctx, j)
 	}
-	h.log.InfoContext(ctx, "batch processed", "size", done, "events", len(r.events), "last_msg_id", r.judged[len(r.judged)-1].row.Pos.ID, "took_ms", took.Milliseconds())
+	h.log.InfoContext(ctx, "batch processed", "size", done, "events", r.events.Len(), "last_msg_id", r.judged[len(r.judged)-1].row.Pos.ID, "took_ms", took.Milliseconds())
 }
 
 // kindOf keeps the label set closed: kinds outside the catalogue share one name.

@@ -26,6 +26,9 @@ type Config struct {
 	TopicSchd string `koanf:"topic-schd"`
 	// TopicPrefix is put before both names. Default empty; "shadow." in shadow mode.
 	TopicPrefix string `koanf:"topic-prefix"`
+	// RenamedFrom allows the lane to go on under other topic names: set it to what the refused start prints, the names before. Never
+	// needed otherwise.
+	RenamedFrom string `koanf:"renamed-from"`
 	// MsgKey is the key of msg records: flid, or sndr for consumers of the replaced system. Default flid.
 	MsgKey outbox.MsgKey `koanf:"msg-key"`
 	// CreateTopics makes missing topics, that of states with cleanup.policy=compact. Default false.
@@ -81,6 +84,9 @@ func (c Config) MsgTopic() string { return c.TopicPrefix + c.TopicMsg }
 
 // SchdTopic is the full name of the topic of states.
 func (c Config) SchdTopic() string { return c.TopicPrefix + c.TopicSchd }
+
+// Topics are the full names of both, as a lane remembers them.
+func (c Config) Topics() string { return c.MsgTopic() + " " + c.SchdTopic() }
 
 // Validate reports every problem at once. It reads no file; that is New.
 func (c Config) Validate() error {

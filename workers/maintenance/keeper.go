@@ -36,6 +36,8 @@ type Task struct {
 	AtStart bool
 	// Do does one piece of the work, seconds long at most; it may run twice, on two pods at once, and end anywhere.
 	Do func(ctx context.Context) (Piece, error)
+	// Unable says why a run would do nothing as things are configured; empty: it would.
+	Unable string
 }
 
 // Inserter is what the keeper needs of a River client.
@@ -82,6 +84,9 @@ func New(d Deps, tasks ...Task) (*Keeper, error) {
 
 // Names lists the tasks.
 func (k *Keeper) Names() []string { return slices.Sorted(maps.Keys(k.tasks)) }
+
+// Unable says why a run of the task would do nothing; empty: it would, or there is no such task.
+func (k *Keeper) Unable(name string) (why string) { return k.tasks[name].Unable }
 
 // Tick inserts one job for each task of which a due time has passed since it was last taken.
 func (k *Keeper) Tick(ctx context.Context) error {

@@ -36,7 +36,8 @@ type SentinelConfig struct {
 }
 
 // Sentinel compares flights with what should agree with them and keeps what does not (consistency_difference). It looks at
-// flights in doubt first, whatever the share, so that what was mended is forgotten. It changes nothing else.
+// flights in doubt first, whatever the share, so that what was mended is forgotten. Before that it sees to it that every event that
+// waits can be found. It changes nothing else.
 type Sentinel struct {
 	config SentinelConfig
 	base
@@ -47,15 +48,17 @@ type Sentinel struct {
 	from sentinelPlace // where this pass has come
 }
 
-// sentinelPlace is a FLID in one of the two walks of a pass.
+// sentinelPlace is an event, or a FLID, in one of the three walks of a pass.
 type sentinelPlace struct {
-	sure bool // the flights in doubt are through
-	flid int64
+	found bool // the events are through
+	sure  bool // the flights in doubt are, too
+	id    int64
 }
 
 const (
-	sentinelPage  = 5000 // ids of one step, of which the sample is taken
-	sentinelChunk = 250  // flights in memory at a time, in one snapshot
+	sentinelFind  = 20_000 // events of one step
+	sentinelPage  = 5000   // ids of one step, of which the sample is taken
+	sentinelChunk = 250    // flights in memory at a time, in one snapshot
 )
 
 // NewSentinel makes it; mailbox may be nil when no marks are written.
@@ -63,7 +66,7 @@ func NewSentinel(c SentinelConfig, pool *pgxpool.Pool, s *store.Store, mailbox M
 	return &Sentinel{config: c, base: base{pool, s, now}, mailbox: mailbox, log: log}
 }
 
-// Do looks at the next flights of this pass; a pass ends with the last FLID, or is begun anew after a failure.
+// Do looks at the next events or flights of this pass; a pass ends with the last FLID, or is begun anew after a failure.
 func (w *Sentinel) Do(ctx context.Context) (Piece, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -79,18 +82,21 @@ func (w *Sentinel) Do(ctx context.Context) (Piece, error) {
 
 // step looks at one page of one of the walks and gives the place after it, zero at the end.
 func (w *Sentinel) step(ctx context.Context, at sentinelPlace, p *Piece) (next sentinelPlace, err error) {
+	if !at.found {
+		return w.find(ctx, at, p)
+	}
 	ids, limit := w.store.FlightsInDoubt, sentinelChunk
 	if at.sure {
 		ids, limit = w.store.FlightIDs, sentinelPage
 	}
-	flids, err := ids(ctx, w.pool, at.flid, limit)
+	flids, err := ids(ctx, w.pool, at.id, limit)
 	if err != nil {
 		return next, err
 	}
 	if len(flids) == limit {
-		next = sentinelPlace{sure: at.sure, flid: flids[limit-1]}
+		next = sentinelPlace{found: true, sure: at.sure, id: flids[limit-1]}
 	} else if !at.sure {
-		next.sure = true
+		next = sentinelPlace{found: true, sure: true}
 	}
 	if at.sure {
 		today := string(flight.DayOf(w.now(), w.config.Zone, w.config.CutoffHour))
@@ -102,6 +108,19 @@ func (w *Sentinel) step(ctx context.Context, at sentinelPlace, p *Piece) (next s
 		}
 	}
 	return next, nil
+}
+
+// find looks at a page of events.
+func (w *Sentinel) find(ctx context.Context, at sentinelPlace, p *Piece) (next sentinelPlace, err error) {
+	lost, last, err := w.store.MendSpans(ctx, w.pool, at.id, sentinelFind)
+	if err != nil {
+		return next, err
+	}
+	if lost > 0 {
+		p.Counts["eventsFound"] += lost
+		w.log.ErrorContext(ctx, "waiting events found", "count", lost, "up_to", last)
+	}
+	return sentinelPlace{found: last == 0, id: last}, nil
 }
 
 // look compares some flights and keeps what it found.

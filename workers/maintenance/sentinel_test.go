@@ -123,6 +123,21 @@ func TestSentinel_findsAndForgets(t *testing.T) {
 	}
 }
 
+// Events that nobody could find, because they were written with the triggers off, go out, and somebody is told.
+func TestSentinel_findsWaitingEvents(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	r.head().schedule("DNLD", r.fltr(1, "D", ""))
+	waiting := r.count(`SELECT count(*) FROM msg_event WHERE state = 'PENDING'`)
+	require.Positive(t, waiting)
+	r.exec(`DELETE FROM event_span`)
+	log := &bytes.Buffer{}
+	require.Equal(t, waiting, all(t, r.sentinel(log, &marks{}).Do)["eventsFound"])
+	require.Contains(t, log.String(), "waiting events found")
+	require.Equal(t, waiting, r.count(`SELECT sum(amount) FROM event_span`))
+	require.NotContains(t, all(t, r.sentinel(log, &marks{}).Do), "eventsFound")
+}
+
 // A mark that is gone in the mailbox is found; without the mailbox the rest is compared all the same; a lane that is stopped
 // over its ids, and a shadow, ask for none.
 func TestSentinel_marks(t *testing.T) {

@@ -1,8 +1,11 @@
 package rig
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"net"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -76,9 +79,39 @@ type Proxy struct {
 	Addr string // where to connect instead
 
 	gate
-	target   string
-	listener net.Listener
-	watch    func(piece []byte) (lose bool) // under mu
+	target    string
+	listener  net.Listener
+	watch     func(piece []byte) (lose bool) // under mu
+	real, own []byte                         // Instead; under mu
+}
+
+// Instead makes a broker's answers name the proxy where they name the broker itself, so that clients of later connections come
+// back to the proxy: in Kafka's answers an address is the host followed by four bytes of port.
+func (p *Proxy) Instead(broker string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.real, p.own = onWire(broker), onWire(p.Addr)
+}
+
+func onWire(addr string) []byte {
+	host, port, _ := net.SplitHostPort(addr)
+	n, _ := strconv.ParseUint(port, 10, 16)
+	return binary.BigEndian.AppendUint32([]byte(host), uint32(n))
+}
+
+// rename gives what edits answers.
+func (p *Proxy) rename() func(piece []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	before, after := p.real, p.own
+	return func(piece []byte) {
+		if len(before) != len(after) || len(before) == 0 {
+			return
+		}
+		for i := bytes.Index(piece, before); i >= 0; i = bytes.Index(piece, before) {
+			copy(piece[i:], after)
+		}
+	}
 }
 
 // Watch lets f see each piece that clients of later connections send. When f says so, the piece still reaches the server, but
@@ -135,7 +168,7 @@ func (p *Proxy) pass(ctx context.Context, in net.Conn) {
 	defer p.leave(out)
 	done := make(chan struct{}, 2)
 	var losing atomic.Bool
-	watch := p.watcher()
+	watch, rename := p.watcher(), p.rename()
 	go func() {
 		defer func() { done <- struct{}{} }()
 		p.copy(in, out, func(piece []byte) bool {
@@ -147,7 +180,10 @@ func (p *Proxy) pass(ctx context.Context, in net.Conn) {
 	}()
 	go func() {
 		defer func() { done <- struct{}{} }()
-		p.copy(out, in, func([]byte) bool { return !losing.Load() })
+		p.copy(out, in, func(piece []byte) bool {
+			rename(piece)
+			return !losing.Load()
+		})
 	}()
 	<-done
 }
