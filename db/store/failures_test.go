@@ -27,7 +27,7 @@ func TestFinish_keepsEachFailure(t *testing.T) {
 		t.Helper()
 		f.ID = id
 		require.NoError(t, s.Charge(t.Context(), tx, []int64{id}, now))
-		n, err := s.Finish(t.Context(), tx, []store.Finished{f}, now)
+		n, err := s.Finish([]store.Finished{f}, now)(t.Context(), tx)
 		require.NoError(t, err)
 		require.Equal(t, int64(1), n)
 	}

@@ -114,17 +114,16 @@ type Finished struct {
 	HasMeta bool // Meta could be read
 }
 
-// Finish writes where each message goes. It changes unfinished rows only and says how many it changed.
-func (s *Store) Finish(ctx context.Context, tx pgx.Tx, all []Finished, now time.Time) (int64, error) {
+// Finish makes the statement that writes where each message goes. It changes unfinished rows only and says how many it changed.
+func (s *Store) Finish(all []Finished, now time.Time) func(ctx context.Context, tx pgx.Tx) (int64, error) {
 	p := pgq.FinishMessagesParams{Now: now}
 	for _, f := range all {
 		appendFinished(&p, f)
 	}
-	n, err := s.q.FinishMessages(ctx, tx, p)
-	if err != nil {
-		return 0, fmt.Errorf("write message states: %w", db.Classify(err))
+	return func(ctx context.Context, tx pgx.Tx) (int64, error) {
+		n, err := s.q.FinishMessages(ctx, tx, p)
+		return n, wrapped("write message states", err)
 	}
-	return n, nil
 }
 
 func appendFinished(p *pgq.FinishMessagesParams, f Finished) {

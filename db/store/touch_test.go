@@ -39,7 +39,7 @@ func TestHotStatementsTouchOnlyTheirRows(t *testing.T) {
 		do    func(ctx context.Context, s *store.Store, tx pgx.Tx) (rows int64, err error)
 	}{
 		"finish messages": {"proc_state", fillMessages(), func(ctx context.Context, s *store.Store, tx pgx.Tx) (int64, error) {
-			return s.Finish(ctx, tx, done, at)
+			return s.Finish(done, at)(ctx, tx)
 		}},
 		"settle marks": {"proc_state", fillMessages(), func(ctx context.Context, s *store.Store, tx pgx.Tx) (int64, error) {
 			_, err := s.SettleDebts(ctx, tx, settled, at) // unfinished messages owe nothing

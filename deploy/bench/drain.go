@@ -19,7 +19,7 @@ import (
 // request to the broker take: these keys are meant to be raised where backlogs come in one piece.
 const (
 	backlogFlights = 500
-	claimBatch     = 2000
+	claimBatch     = 1000
 	headBatch      = 4000
 	flushLimit     = 5000
 	sendBatch      = 2000

@@ -191,34 +191,49 @@ func (j judged) snapshot() store.Snapshot {
 
 // saveMessages writes identities and verdicts, and wakes who follows.
 func (h *Head) saveMessages(ctx context.Context, tx pgx.Tx, r run, g *judge, now time.Time) error {
-	var bind []store.Identity
-	for key := range g.rebound {
-		bind = append(bind, g.ids[key])
-	}
-	if len(bind) > 0 {
-		if err := h.store.Bind(ctx, tx, bind, now); err != nil {
-			return err
-		}
+	if err := store.WriteAll(ctx, tx, h.bindings(g, now), h.verdicts(r, now)); err != nil {
+		return err
 	}
 	if len(r.answers) > 0 {
 		if err := h.store.AnswerRequests(ctx, tx, r.answers, now); err != nil {
 			return err
 		}
 	}
-	done := make([]store.Finished, len(r.judged))
-	for i, j := range r.judged {
-		done[i] = j.finished(h.config.Marks)
-	}
-	n, err := h.store.Finish(ctx, tx, done, now)
-	if err != nil {
-		return err
-	}
-	if n != int64(len(done)) {
-		return fault.New(fault.Outage, "write message states", "%d of %d messages were still unfinished: somebody else moved them", n, len(done))
-	}
 	wake := []jobs.Role{jobs.RoleBackfill}
 	if r.events.Len() > 0 {
 		wake = followers()
 	}
 	return h.waker.Wake(ctx, tx, wake...)
+}
+
+// bindings makes the statement that binds the batch's identities, in the order of its messages: neighbours in the index come
+// together.
+func (h *Head) bindings(g *judge, now time.Time) store.Writes {
+	return func(yield func(store.Write, error) bool) {
+		bind := make([]store.Identity, len(g.order))
+		for i, key := range g.order {
+			bind[i] = g.ids[key]
+		}
+		if len(bind) > 0 {
+			yield(func(ctx context.Context, tx pgx.Tx) error { return h.store.Bind(ctx, tx, bind, now) }, nil)
+		}
+	}
+}
+
+// verdicts makes the statement that says where each message goes.
+func (h *Head) verdicts(r run, now time.Time) store.Writes {
+	return func(yield func(store.Write, error) bool) {
+		done := make([]store.Finished, len(r.judged))
+		for i, j := range r.judged {
+			done[i] = j.finished(h.config.Marks)
+		}
+		finish := h.store.Finish(done, now)
+		yield(func(ctx context.Context, tx pgx.Tx) error {
+			n, err := finish(ctx, tx)
+			if err == nil && n != int64(len(done)) {
+				err = fault.New(fault.Outage, "write message states", "%d of %d messages were still unfinished: somebody else moved them", n, len(done))
+			}
+			return err
+		}, nil)
+	}
 }

@@ -274,7 +274,7 @@ func (h *Head) blame(ctx context.Context, f *lease.Fence, m input, cause error) 
 // conclude writes one message's verdict and nothing else.
 func (h *Head) conclude(ctx context.Context, f *lease.Fence, j judged, now time.Time) error {
 	return f.Tx(ctx, func(tx pgx.Tx) error {
-		if _, err := h.store.Finish(ctx, tx, []store.Finished{j.finished(h.config.Marks)}, now); err != nil {
+		if _, err := h.store.Finish([]store.Finished{j.finished(h.config.Marks)}, now)(ctx, tx); err != nil {
 			return err
 		}
 		return h.waker.Wake(ctx, tx, jobs.RoleBackfill)

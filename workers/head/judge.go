@@ -53,6 +53,7 @@ type judge struct {
 	set     *flight.Set
 	ids     map[string]store.Identity
 	rebound map[string]bool // keys to be written
+	order   []string        // they, in the order of their messages
 	asked   *asked
 	now     time.Time
 	held    bool // a message failed and holds the line, or what it brought must be stored before the next is decided
@@ -123,7 +124,9 @@ func (g *judge) bind(in input, j *judged) (owner message.Position, ok bool) {
 		}
 	}
 	g.ids[key] = store.Identity{Key: key, Pos: in.row.Pos, DTTM: in.msg.Meta.DTTM, Hash: in.msg.Hash}
-	g.rebound[key] = true
+	if !g.rebound[key] {
+		g.rebound[key], g.order = true, append(g.order, key)
+	}
 	j.bound = key
 	return in.row.Pos, true
 }
