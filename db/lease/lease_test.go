@@ -51,6 +51,11 @@ func TestChain(t *testing.T) {
 		{"a visit to another role", visit(jobs.RoleSchd), false},
 		{"a visit", visit(jobs.RoleHead), true},
 		{"a lost commit", exec("UPDATE pipeline_lease SET turn = turn - 1 WHERE role = 'head'"), true},
+		{"a visit after a lost commit", func() {
+			exec("UPDATE pipeline_lease SET turn = turn - 1 WHERE role = 'head'")()
+			visit(jobs.RoleHead)()
+		}, true},
+		{"flights that went", exec("DELETE FROM flight_schd"), true},
 		{"a row made anew", func() {
 			exec("DELETE FROM pipeline_lease WHERE role = 'head'")()
 			exec("INSERT INTO pipeline_lease (lane, role, holder, heartbeat_at) VALUES ('default', 'head', 'one', now())")()

@@ -365,3 +365,21 @@ func (q *Queries) RefundAttempts(ctx context.Context, db DBTX, arg RefundAttempt
 	_, err := db.Exec(ctx, refundAttempts, arg.Now, arg.Ids)
 	return err
 }
+
+const unfinishedAmong = `-- name: UnfinishedAmong :one
+SELECT count(*) AS amount FROM proc_state WHERE state IN ('PENDING', 'FAILED') AND msg_id BETWEEN $1::bigint AND $2::bigint
+`
+
+type UnfinishedAmongParams struct {
+	From int64
+	To   int64
+}
+
+// How many of the messages from … to, both inclusive, are unfinished. Served by proc_state_unfinished_idx; what was finished before
+// stays in it until a vacuum and is not stepped over.
+func (q *Queries) UnfinishedAmong(ctx context.Context, db DBTX, arg UnfinishedAmongParams) (int64, error) {
+	row := db.QueryRow(ctx, unfinishedAmong, arg.From, arg.To)
+	var amount int64
+	err := row.Scan(&amount)
+	return amount, err
+}

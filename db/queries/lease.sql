@@ -61,6 +61,6 @@ SELECT pg_advisory_xact_lock(hashtextextended('msgexchange/wake/' || @lane::text
 
 -- name: BlockLeases :exec
 -- Whoever writes beside a role of all lanes: no transaction of its workers commits before ours, and the next one sees that we
--- were there. In a fixed order.
-UPDATE pipeline_lease SET turn = turn + 1
+-- were there: by so many turns that none of its commits lost with a server make up for them. In a fixed order.
+UPDATE pipeline_lease SET turn = turn + 1048576
 WHERE (lane, role) IN (SELECT p.lane, p.role FROM pipeline_lease p WHERE p.role = @role ORDER BY p.lane FOR UPDATE);

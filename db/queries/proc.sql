@@ -12,6 +12,11 @@ WHERE p.state IN ('PENDING', 'FAILED') AND p.msg_id > @after::bigint
 ORDER BY p.msg_id
 LIMIT @max_rows;
 
+-- name: UnfinishedAmong :one
+-- How many of the messages from … to, both inclusive, are unfinished. Served by proc_state_unfinished_idx; what was finished before
+-- stays in it until a vacuum and is not stepped over.
+SELECT count(*) AS amount FROM proc_state WHERE state IN ('PENDING', 'FAILED') AND msg_id BETWEEN sqlc.arg('from')::bigint AND sqlc.arg('to')::bigint;
+
 -- name: HeadPending :one
 SELECT EXISTS (
     SELECT 1 FROM proc_state p

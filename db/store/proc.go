@@ -47,6 +47,12 @@ func (s *Store) Head(ctx context.Context, q db.Querier, lane string, after int64
 	return out, nil
 }
 
+// UnfinishedAmong says how many of the messages from … to, both inclusive, are unfinished.
+func (s *Store) UnfinishedAmong(ctx context.Context, q db.Querier, from, to int64) (int, error) {
+	n, err := s.q.UnfinishedAmong(ctx, q, pgq.UnfinishedAmongParams{From: from, To: to})
+	return int(n), db.Classify(err)
+}
+
 // HeadPending says whether any message at or below the watermark is unfinished, also one in backoff.
 func (s *Store) HeadPending(ctx context.Context, q db.Querier, lane string) (bool, error) {
 	ok, err := s.q.HeadPending(ctx, q, lane)

@@ -40,8 +40,8 @@ func (h *Head) readAhead(ctx context.Context, batch []store.Unfinished) (done <-
 	return result
 }
 
-// next gives the messages in front, as they were read ahead if the first of them still is the first: only we change unfinished
-// ones, but an older one may have come late or been put back.
+// next gives the messages in front, as they were read ahead if they still are what is in front: only we change unfinished ones,
+// but others may have come late or been put back, before them or between them.
 func (h *Head) next(ctx context.Context, f *lease.Fence) (ahead, error) {
 	a, of := h.ahead, h.aheadOf
 	h.ahead, h.aheadOf = ahead{}, nil
@@ -51,7 +51,10 @@ func (h *Head) next(ctx context.Context, f *lease.Fence) (ahead, error) {
 			return ahead{}, err
 		}
 		if len(first) == 1 && first[0].Pos == a.rows[0].Pos && first[0].Attempts == a.rows[0].Attempts {
-			return a, nil
+			n, err := h.store.UnfinishedAmong(ctx, h.pool, a.rows[0].Pos.ID, a.rows[len(a.rows)-1].Pos.ID)
+			if err != nil || n == len(a.rows) {
+				return a, err
+			}
 		}
 	}
 	rows, err := h.store.Head(ctx, h.pool, h.config.Lane, 0, h.config.Batch)

@@ -50,6 +50,24 @@ func TestO1_lateGoesBeforeAhead(t *testing.T) {
 	require.Equal(t, []string{"1", "10", "11", "5", "12", "13"}, r.order())
 }
 
+// O1: what came late goes before what was read ahead and is newer, also in the middle of it.
+func TestO1_lateGoesIntoAhead(t *testing.T) {
+	t.Parallel()
+	r := setup(t, func(c *head.Config) { c.Batch = 2 })
+	r.put(schedule(1, 15, 1, ""))
+	r.finish()
+	r.last = 9
+	r.put(stand(10, 15, "210"), stand(11, 15, "211"), stand(12, 15, "212"))
+	r.last = 13
+	r.put(stand(14, 15, "214"))
+	require.Equal(t, drain.Next{Again: true}, r.step())
+	r.last = 12
+	r.put(flop(13, 15, "RENO", "<RENO>B5</RENO>"))
+	r.exec("UPDATE inbox_cursor SET committed_up_to = 14")
+	r.finish()
+	require.Equal(t, []string{"1", "10", "11", "12", "13", "14"}, r.order())
+}
+
 // O1: a message that fails holds what was read ahead, and what was read ahead is not charged for it.
 func TestO1_failedHoldsAhead(t *testing.T) {
 	t.Parallel()

@@ -34,7 +34,7 @@ func (h *Head) commit(ctx context.Context, f *lease.Fence, msgs []input) (run, e
 	var r run
 	committed := false
 	defer func() {
-		if !committed { // nor after a panic
+		if !committed || h.memory.full() { // not committed: nor after a panic
 			h.memory.forget()
 		}
 	}()
@@ -79,12 +79,9 @@ func (h *Head) seat(ctx context.Context, tx pgx.Tx, m *memory, msgs []input, now
 			decoded = append(decoded, in.msg)
 		}
 	}
-	unknown := m.unknown(flight.Needs(decoded...))
-	flights, err := h.store.LoadFlights(ctx, tx, unknown)
-	if err != nil {
+	if err := h.learn(ctx, tx, m, flight.Needs(decoded...)); err != nil {
 		return nil, err
 	}
-	m.learn(unknown, flights)
 	ids, err := h.store.Identities(ctx, tx, keys)
 	if err != nil {
 		return nil, err
@@ -102,6 +99,23 @@ func (h *Head) seat(ctx context.Context, tx pgx.Tx, m *memory, msgs []input, now
 		config.Flight.Bridges = stands
 	}
 	return &judge{config: config, set: m.set, ids: ids, rebound: map[string]bool{}, now: now, asked: asked}, nil
+}
+
+// learn reads the flights that m does not know.
+func (h *Head) learn(ctx context.Context, tx pgx.Tx, m *memory, flids []int64) error {
+	unknown := m.unknown(flids)
+	read := func() error {
+		flights, err := h.store.LoadFlights(ctx, tx, unknown)
+		if err == nil {
+			m.learn(unknown, flights)
+		}
+		return err
+	}
+	const many = 1000
+	if len(unknown) > many {
+		return h.store.PlannedAnew(ctx, tx, read)
+	}
+	return read()
 }
 
 // gather makes one save a flight, in its last state, its history, and the batch's events; of schd only the newest a flight.
@@ -153,15 +167,14 @@ func (j judged) arrived() time.Time {
 }
 
 func (h *Head) saveFlights(ctx context.Context, tx pgx.Tx, r run, now time.Time) error {
-	if len(r.saves) == 0 {
-		return nil
-	}
-	events, err := h.store.EventWrites(ctx, tx, r.events.Len(), r.events.All(), now)
-	if err != nil {
-		return err
-	}
-	if err := store.WriteAll(ctx, tx, h.store.SaveFlights(r.saves), h.store.InsertHistory(r.deeds, now), events); err != nil {
-		return err
+	if len(r.saves) > 0 {
+		events, err := h.store.EventWrites(ctx, tx, r.events.Len(), r.events.All(), now)
+		if err != nil {
+			return err
+		}
+		if err := store.WriteAll(ctx, tx, h.store.SaveFlights(r.saves), h.store.InsertHistory(r.deeds, now), events); err != nil {
+			return err
+		}
 	}
 	for _, j := range r.judged {
 		if j.verdict.State == message.Succeeded && j.msg.Meta.TYPE == "SCHD" {

@@ -250,6 +250,19 @@ func TestLateChildOfDeletedMaster(t *testing.T) {
 	require.Equal(t, "16 2 v1", r.one("SELECT concat_ws(' ', flid, msg_id, change, 'v' || state_version) FROM flight_change WHERE flid = 16"))
 }
 
+// A schedule that changes nothing leaves its trace too, also when nothing is stored beside it.
+func TestScheduleWithoutEffectIsLogged(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	r.put(schedule(1, 15, 1, ""), "", flop(3, 15, "FDEL", ""))
+	r.exec("UPDATE proc_state SET state = 'SUCCEEDED', finished_at = now() WHERE msg_id = 2")
+	r.finish()
+	r.exec("UPDATE proc_state SET state = 'PENDING', finished_at = NULL WHERE msg_id = 2")
+	r.forget(2, schedule(2, 15, 1, ""))
+	r.finish()
+	require.Equal(t, []string{"1 1 0 0", "2 0 0 1"}, r.list("SELECT concat_ws(' ', msg_id, created, updated, unchanged) FROM schd_snap_log ORDER BY msg_id"))
+}
+
 // mixed draws a stream of everything about few flights, so that messages meet: changes of texts and lists, code shares,
 // deletions and new creations, schedules, duplicates, and messages that end in every other way.
 func mixed(rnd *rand.Rand, n int) []string {

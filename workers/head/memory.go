@@ -20,11 +20,14 @@ const mostRemembered = 2000
 
 // recall gives what is still true inside f's transaction.
 func (m *memory) recall(f *lease.Fence) *memory {
-	if chain := f.Chain(); m.set == nil || m.fence != f || m.chain != chain || len(m.known) > mostRemembered {
+	if chain := f.Chain(); m.set == nil || m.fence != f || m.chain != chain {
 		*m = memory{fence: f, chain: chain, set: flight.NewSet(), known: map[int64]bool{}}
 	}
 	return m
 }
+
+// full says that it is more than is kept until the next batch, which after a schedule of a night may be hours away.
+func (m *memory) full() bool { return len(m.known) > mostRemembered }
 
 // unknown are those of the flights named that must be read.
 func (m *memory) unknown(flids []int64) (missing []int64) {

@@ -81,3 +81,64 @@ func TestMemoryForgetsWhatWasNotCommitted(t *testing.T) {
 	require.Equal(t, []string{"15 stand 202 v3"}, r.flights())
 	require.Equal(t, []string{"1", "2", "3"}, r.list("SELECT state_version::text FROM msg_event WHERE target = 'KAFKA:msg' ORDER BY event_id"))
 }
+
+// A schedule of thousands of flights is read by plans made for them, and what is written after it by those made for few rows.
+func TestManyFlightsArePlannedAnew(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	r.put(schedule(1, 1, 1500, ""))
+	r.finish()
+	r.restart()
+	var mode string
+	r.onWake = func(tx pgx.Tx) error { return tx.QueryRow(t.Context(), "SHOW plan_cache_mode").Scan(&mode) }
+	r.put(schedule(2, 1, 1500, "<STND>7</STND>"))
+	r.finish()
+	require.Equal(t, "1500", r.one("SELECT count(*)::text FROM flight_schd WHERE stnd = '7' AND state_version = 2"))
+	require.Equal(t, "force_generic_plan", mode)
+}
+
+// A visitor after a commit that was lost with a server is still a visitor.
+func TestMemoryEndsWithAVisitAfterALostCommit(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	r.put(schedule(1, 15, 1, ""))
+	r.finish()
+	r.exec("UPDATE pipeline_lease SET turn = turn - 1 WHERE role = 'head'") // a charge that did not reach the disk
+	require.NoError(t, pgx.BeginFunc(t.Context(), r.pool, func(tx pgx.Tx) error {
+		require.NoError(t, lease.Block(t.Context(), tx, jobs.RoleHead))
+		_, err := tx.Exec(t.Context(), "UPDATE flight_schd SET state_version = 41 WHERE flid = 15")
+		return err
+	}))
+	r.put(stand(2, 15, "210"))
+	r.finish()
+	require.Equal(t, []string{"15 stand 210 v42"}, r.flights())
+}
+
+// A pod of the version before sweeps under the head's lock and counts no turn.
+func TestMemoryEndsWithAFlight(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	r.put(schedule(1, 15, 1, ""))
+	r.finish()
+	require.NoError(t, pgx.BeginFunc(t.Context(), r.pool, func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), "SELECT lane FROM pipeline_lease WHERE role = 'head' ORDER BY lane FOR UPDATE")
+		require.NoError(t, err)
+		_, err = tx.Exec(t.Context(), "DELETE FROM flight_schd WHERE flid = 15")
+		return err
+	}))
+	r.put(stand(2, 15, "210"))
+	r.finish()
+	require.Empty(t, r.flights())
+}
+
+// A schedule of a night does not stay in memory until the next message comes.
+func TestMemoryOfManyIsNotKept(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	r.put(schedule(1, 15, 1, ""))
+	r.step()
+	require.Equal(t, 1, r.head.Remembered())
+	r.put(schedule(2, 1, 2500, ""))
+	r.step()
+	require.Zero(t, r.head.Remembered())
+}
