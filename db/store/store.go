@@ -4,12 +4,8 @@
 package store
 
 import (
-	"context"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
-	"msgexchange/db"
 	"msgexchange/db/pgq"
 )
 
@@ -23,16 +19,3 @@ type Store struct {
 
 // New makes a store that writes times inside JSON in the airport's zone.
 func New(zone *time.Location) *Store { return &Store{q: pgq.New(), zone: zone, zip: newZip()} }
-
-// PlannedAnew runs read with its statements planned for what they are asked this time. A fenced transaction plans each statement
-// once, as for a few rows (decision 0014), which for thousands of flights takes half as long again.
-func (s *Store) PlannedAnew(ctx context.Context, tx pgx.Tx, read func() error) error {
-	if _, err := tx.Exec(ctx, "SET LOCAL plan_cache_mode = force_custom_plan"); err != nil {
-		return db.Classify(err)
-	}
-	if err := read(); err != nil {
-		return err
-	}
-	_, err := tx.Exec(ctx, "SET LOCAL plan_cache_mode = force_generic_plan")
-	return db.Classify(err)
-}

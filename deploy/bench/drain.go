@@ -20,7 +20,7 @@ import (
 const (
 	backlogFlights = 500
 	claimBatch     = 1000
-	headBatch      = 4000
+	headBatch      = 5000
 	flushLimit     = 5000
 	sendBatch      = 2000
 	pollInterval   = time.Second // an idle poller's

@@ -11,7 +11,7 @@ import (
 // only loses the advantage. GOGC and GOMEMLIMIT, set by whoever starts the process, have their way.
 func spendMemory() {
 	const (
-		growth = 300 // per cent of what lives
+		growth = 200 // per cent of what lives
 		usual  = 100 // Go's own
 		limit  = 200 << 20
 	)

@@ -104,18 +104,11 @@ func (h *Head) seat(ctx context.Context, tx pgx.Tx, m *memory, msgs []input, now
 // learn reads the flights that m does not know.
 func (h *Head) learn(ctx context.Context, tx pgx.Tx, m *memory, flids []int64) error {
 	unknown := m.unknown(flids)
-	read := func() error {
-		flights, err := h.store.LoadFlights(ctx, tx, unknown)
-		if err == nil {
-			m.learn(unknown, flights)
-		}
-		return err
+	flights, err := h.store.LoadFlights(ctx, tx, unknown)
+	if err == nil {
+		m.learn(unknown, flights)
 	}
-	const many = 1000
-	if len(unknown) > many {
-		return h.store.PlannedAnew(ctx, tx, read)
-	}
-	return read()
+	return err
 }
 
 // gather makes one save a flight, in its last state, its history, and the batch's events; of schd only the newest a flight.

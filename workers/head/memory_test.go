@@ -82,21 +82,6 @@ func TestMemoryForgetsWhatWasNotCommitted(t *testing.T) {
 	require.Equal(t, []string{"1", "2", "3"}, r.list("SELECT state_version::text FROM msg_event WHERE target = 'KAFKA:msg' ORDER BY event_id"))
 }
 
-// A schedule of thousands of flights is read by plans made for them, and what is written after it by those made for few rows.
-func TestManyFlightsArePlannedAnew(t *testing.T) {
-	t.Parallel()
-	r := setup(t)
-	r.put(schedule(1, 1, 1500, ""))
-	r.finish()
-	r.restart()
-	var mode string
-	r.onWake = func(tx pgx.Tx) error { return tx.QueryRow(t.Context(), "SHOW plan_cache_mode").Scan(&mode) }
-	r.put(schedule(2, 1, 1500, "<STND>7</STND>"))
-	r.finish()
-	require.Equal(t, "1500", r.one("SELECT count(*)::text FROM flight_schd WHERE stnd = '7' AND state_version = 2"))
-	require.Equal(t, "force_generic_plan", mode)
-}
-
 // A visitor after a commit that was lost with a server is still a visitor.
 func TestMemoryEndsWithAVisitAfterALostCommit(t *testing.T) {
 	t.Parallel()
