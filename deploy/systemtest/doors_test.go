@@ -84,7 +84,9 @@ func TestNumbersThatCannotBeRead(t *testing.T) {
 	w.settled(t, 1, 30*time.Second)
 	read := func() string { _, body := get(t, p.address()+"/metrics"); return body }
 	// By its whole name: msgx_watermark_lag is what the last round saw, and is told for a minute.
-	shown := func(body, name string) bool { return strings.Contains(body, "\n"+name+" ") || strings.Contains(body, "\n"+name+"{") }
+	shown := func(body, name string) bool {
+		return strings.Contains(body, "\n"+name+" ") || strings.Contains(body, "\n"+name+"{")
+	}
 	known := []string{
 		"msgx_backlog_unfinished", "msgx_backlog_oldest_unprocessed_seconds", "msgx_watermark", "msgx_hole_open", "msgx_lease_epoch", "msgx_inbox_stopped",
 		"msgx_events_pending", "msgx_events_oldest_seconds", "msgx_events_dead", "msgx_backfill_unmarked_terminal",
