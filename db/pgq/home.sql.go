@@ -11,22 +11,17 @@ import (
 )
 
 const claimMode = `-- name: ClaimMode :one
-
-INSERT INTO inbox_cursor (lane, mode, updated_at) VALUES ($1, $2, $3)
-ON CONFLICT (lane) DO UPDATE SET mode = coalesce(inbox_cursor.mode, excluded.mode)
-RETURNING mode
+UPDATE inbox_cursor SET mode = coalesce(mode, $1) WHERE lane = $2 RETURNING mode
 `
 
 type ClaimModeParams struct {
-	Lane string
 	Mode *string
-	Now  time.Time
+	Lane string
 }
 
-// Which mailbox and which mode a lane belongs to (decision 0012). All served by the primary key of inbox_cursor.
-// The first process of a lane settles the mode; every later one is told.
+// The first process of a lane settles the mode; every later one is told. No row: the database is another lane's.
 func (q *Queries) ClaimMode(ctx context.Context, db DBTX, arg ClaimModeParams) (*string, error) {
-	row := db.QueryRow(ctx, claimMode, arg.Lane, arg.Mode, arg.Now)
+	row := db.QueryRow(ctx, claimMode, arg.Mode, arg.Lane)
 	var mode *string
 	err := row.Scan(&mode)
 	return mode, err
@@ -130,6 +125,24 @@ func (q *Queries) NewestReceived(ctx context.Context, db DBTX, arg NewestReceive
 		return nil, err
 	}
 	return items, nil
+}
+
+const openLane = `-- name: OpenLane :exec
+
+INSERT INTO inbox_cursor (lane, updated_at) VALUES ($1, $2) ON CONFLICT DO NOTHING
+`
+
+type OpenLaneParams struct {
+	Lane string
+	Now  time.Time
+}
+
+// Which mailbox and which mode a lane belongs to (decision 0012). All served by the primary key of inbox_cursor.
+// The first process makes the row. No arbiter is named: with ON CONFLICT (lane) the loser of two that start in the same moment can
+// meet inbox_cursor_one_lane before the primary key, and would be told that it is another lane's.
+func (q *Queries) OpenLane(ctx context.Context, db DBTX, arg OpenLaneParams) error {
+	_, err := db.Exec(ctx, openLane, arg.Lane, arg.Now)
+	return err
 }
 
 const settleMailbox = `-- name: SettleMailbox :execrows

@@ -153,24 +153,8 @@ func (q *Queries) EnqueueMessages(ctx context.Context, db DBTX, arg EnqueueMessa
 	return items, nil
 }
 
-const ensureInbox = `-- name: EnsureInbox :exec
-
-INSERT INTO inbox_cursor (lane, updated_at) VALUES ($1, $2) ON CONFLICT (lane) DO NOTHING
-`
-
-type EnsureInboxParams struct {
-	Lane string
-	Now  time.Time
-}
-
-// What is taken over from the mailbox, and how far (design §4).
-// One row a lane, made by the first round.
-func (q *Queries) EnsureInbox(ctx context.Context, db DBTX, arg EnsureInboxParams) error {
-	_, err := db.Exec(ctx, ensureInbox, arg.Lane, arg.Now)
-	return err
-}
-
 const inbox = `-- name: Inbox :many
+
 SELECT c.generation, c.committed_up_to, c.watermark_received_at, c.id_step, c.seeded_at, c.stopped_reason, c.last_polled_at,
        h.first_id, h.last_id, h.first_seen_at
 FROM inbox_cursor c
@@ -192,6 +176,7 @@ type InboxRow struct {
 	FirstSeenAt         *time.Time
 }
 
+// What is taken over from the mailbox, and how far (design §4).
 // The cursor and the holes above it, one row a hole and at least one. Served by the primary keys.
 func (q *Queries) Inbox(ctx context.Context, db DBTX, lane string) ([]InboxRow, error) {
 	rows, err := db.Query(ctx, inbox, lane)

@@ -1,10 +1,13 @@
 -- Which mailbox and which mode a lane belongs to (decision 0012). All served by the primary key of inbox_cursor.
 
+-- name: OpenLane :exec
+-- The first process makes the row. No arbiter is named: with ON CONFLICT (lane) the loser of two that start in the same moment can
+-- meet inbox_cursor_one_lane before the primary key, and would be told that it is another lane's.
+INSERT INTO inbox_cursor (lane, updated_at) VALUES (@lane, @now) ON CONFLICT DO NOTHING;
+
 -- name: ClaimMode :one
--- The first process of a lane settles the mode; every later one is told.
-INSERT INTO inbox_cursor (lane, mode, updated_at) VALUES (@lane, @mode, @now)
-ON CONFLICT (lane) DO UPDATE SET mode = coalesce(inbox_cursor.mode, excluded.mode)
-RETURNING mode;
+-- The first process of a lane settles the mode; every later one is told. No row: the database is another lane's.
+UPDATE inbox_cursor SET mode = coalesce(mode, @mode) WHERE lane = @lane RETURNING mode;
 
 -- name: ClaimTopics :one
 -- The first process that names topics settles them, or one that says what they were called before; every other one is told.

@@ -1,9 +1,5 @@
 -- What is taken over from the mailbox, and how far (design §4).
 
--- name: EnsureInbox :exec
--- One row a lane, made by the first round.
-INSERT INTO inbox_cursor (lane, updated_at) VALUES (@lane, @now) ON CONFLICT (lane) DO NOTHING;
-
 -- name: Inbox :many
 -- The cursor and the holes above it, one row a hole and at least one. Served by the primary keys.
 SELECT c.generation, c.committed_up_to, c.watermark_received_at, c.id_step, c.seeded_at, c.stopped_reason, c.last_polled_at,

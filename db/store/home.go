@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"msgexchange/db"
 	"msgexchange/db/pgq"
@@ -23,13 +23,25 @@ type Home struct {
 // ErrOtherLane says that the database is another lane's (decision 0020).
 var ErrOtherLane = errors.New("this database belongs to another lane")
 
+// EnsureInbox makes the lane's row if it is missing, also when several processes begin in the same moment. ErrOtherLane when another
+// lane was here first.
+func (s *Store) EnsureInbox(ctx context.Context, q db.Querier, lane string, now time.Time) error {
+	if err := s.q.OpenLane(ctx, q, pgq.OpenLaneParams{Lane: lane, Now: now}); err != nil {
+		return fmt.Errorf("open the lane: %w", db.Classify(err))
+	}
+	lanes, err := s.Lanes(ctx, q)
+	if err == nil && !slices.Contains(lanes, lane) {
+		err = fmt.Errorf("lane %s: %w: set lane to the name it has, or give each lane a PostgreSQL database of its own", lane, ErrOtherLane)
+	}
+	return err
+}
+
 // ClaimMode settles the lane's mode if nobody has, and gives the settled one. ErrOtherLane when another lane was here first.
 func (s *Store) ClaimMode(ctx context.Context, q db.Querier, lane, mode string, now time.Time) (settled string, err error) {
-	got, err := s.q.ClaimMode(ctx, q, pgq.ClaimModeParams{Lane: lane, Mode: &mode, Now: now})
-	var refused *pgconn.PgError
-	if errors.As(err, &refused) && refused.ConstraintName == "inbox_cursor_one_lane" {
-		return "", fmt.Errorf("lane %s: %w: set lane to the name it has, or give each lane a PostgreSQL database of its own", lane, ErrOtherLane)
+	if err := s.EnsureInbox(ctx, q, lane, now); err != nil {
+		return "", err
 	}
+	got, err := s.q.ClaimMode(ctx, q, pgq.ClaimModeParams{Lane: lane, Mode: &mode})
 	if err != nil {
 		return "", fmt.Errorf("claim the lane's mode: %w", db.Classify(err))
 	}

@@ -24,11 +24,6 @@ type Inbox struct {
 	PolledAt time.Time  // zero: never
 }
 
-// EnsureInbox makes the lane's row if it is missing.
-func (s *Store) EnsureInbox(ctx context.Context, q db.Querier, lane string, now time.Time) error {
-	return db.Classify(s.q.EnsureInbox(ctx, q, pgq.EnsureInboxParams{Lane: lane, Now: now}))
-}
-
 // Inbox reads where a lane stands; ok is false when it has no row yet.
 func (s *Store) Inbox(ctx context.Context, q db.Querier, lane string) (in Inbox, ok bool, err error) {
 	rows, err := s.q.Inbox(ctx, q, lane)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"msgexchange/db/dbtest"
 	"msgexchange/db/mailbox"
@@ -117,6 +118,27 @@ func TestLanesDoNotMix(t *testing.T) {
 	other.Name = "misnamed"
 	require.ErrorIs(t, other.ClaimMode(t.Context()), store.ErrOtherLane)
 	require.NoError(t, w.Lane.ClaimMode(t.Context()), "the lane that was first goes on")
+}
+
+// Pods that start in the same moment on a new database all begin (K05): none takes the row that another is making for another lane's.
+func TestLaneOpenedTogether(t *testing.T) {
+	t.Parallel()
+	const rounds, pods = 60, 6
+	w := setup(t)
+	for range rounds {
+		_, err := w.Lane.Pool.Exec(t.Context(), "DELETE FROM inbox_cursor")
+		require.NoError(t, err)
+		start := make(chan struct{})
+		var all errgroup.Group
+		for range pods {
+			all.Go(func() error {
+				<-start
+				return w.Lane.ClaimMode(t.Context())
+			})
+		}
+		close(start)
+		require.NoError(t, all.Wait())
+	}
 }
 
 // A shadow never works on the database of a live system, nor the other way round.
