@@ -53,6 +53,8 @@ type Deps struct {
 	Zone  *time.Location // of the cron lines: operation-day.zone
 	Log   *slog.Logger
 	Now   func() time.Time
+	// Rest waits between two pieces of a run, as long as the first took or until ctx ends; nil: by the clock.
+	Rest func(ctx context.Context, d time.Duration)
 }
 
 // Keeper knows what is due when, and does it. Safe for concurrent use.
@@ -64,6 +66,9 @@ type Keeper struct {
 
 // New makes the keeper of the tasks. It fails on a cron line it cannot read and on a name that is taken twice.
 func New(d Deps, tasks ...Task) (*Keeper, error) {
+	if d.Rest == nil {
+		d.Rest = rest
+	}
 	k := &Keeper{deps: d, tasks: map[string]Task{}, crons: map[string]schedule.Cron{}}
 	for _, t := range tasks {
 		if _, taken := k.tasks[t.Name]; taken {
@@ -80,6 +85,15 @@ func New(d Deps, tasks ...Task) (*Keeper, error) {
 		k.crons[t.Name] = cron
 	}
 	return k, nil
+}
+
+func rest(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
 }
 
 // Names lists the tasks.

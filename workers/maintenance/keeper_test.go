@@ -3,6 +3,7 @@ package maintenance_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"testing"
@@ -31,6 +32,7 @@ type rig struct {
 	store *store.Store
 	zone  *time.Location
 	clock time.Time
+	rest  func(context.Context, time.Duration) // between pieces; nil: the keeper's own
 }
 
 func setup(t *testing.T) *rig {
@@ -46,6 +48,7 @@ func (r *rig) keeper(tasks ...maintenance.Task) *maintenance.Keeper {
 	require.NoError(r.t, err)
 	k, err := maintenance.New(maintenance.Deps{
 		Pool: r.pool, Store: r.store, Jobs: inserter, Zone: r.zone, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return r.clock },
+		Rest: r.rest,
 	}, tasks...)
 	require.NoError(r.t, err)
 	return k
@@ -170,6 +173,37 @@ func TestRun_piecesAddUp(t *testing.T) {
 	require.JSONEq(t, `{"counts":{"messages":15},"findings":["x","x","x"]}`, string(last.Report))
 	require.Equal(t, id, *last.JobID)
 	require.Nil(t, last.Error)
+}
+
+// K10: a run of many pieces leaves the machine to the messages for as long as it worked, piece by piece.
+func TestK10_runRestsBetweenPieces(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	var did []string
+	var worked time.Duration
+	r.rest = func(_ context.Context, d time.Duration) {
+		if d < worked {
+			did = append(did, fmt.Sprintf("a rest of %s after work of %s", d, worked))
+			return
+		}
+		did = append(did, "rest")
+	}
+	done := make(chan struct{})
+	k := r.keeper(maintenance.Task{Name: "archive", Do: func(context.Context) (maintenance.Piece, error) {
+		began := time.Now()
+		did = append(did, "piece")
+		last := len(did) == 5
+		if last {
+			close(done)
+		}
+		worked = time.Since(began)
+		return maintenance.Piece{More: !last}, nil
+	}})
+	r.order(k)
+	r.started(k)
+	<-done
+	require.Eventually(t, func() bool { return r.last().FinishedAt != nil }, 10*time.Second, 10*time.Millisecond)
+	require.Equal(t, []string{"piece", "rest", "piece", "rest", "piece"}, did)
 }
 
 // A failure is kept for all to see, and the job stays to be tried again.

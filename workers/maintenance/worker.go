@@ -96,7 +96,8 @@ func (m *maintainer) NextRetry(job *river.Job[jobs.Maintain]) time.Time {
 	return time.Now().Add(min(time.Duration(job.Attempt)*tickEvery, maxBackoff))
 }
 
-// run works on a task until it is done, has had its time, is to wait, or fails, and keeps how it went.
+// run works on a task until it is done, has had its time, is to wait, or fails, and keeps how it went. It works half of the time at
+// most: the disk and the log are shared with the messages, whose commits wait behind its batches (K10).
 func (k *Keeper) run(ctx context.Context, name string, jobID int64) (more bool, wait time.Duration, err error) {
 	task, known := k.tasks[name]
 	if !known { // of a newer version's pod: it stays for one
@@ -109,9 +110,13 @@ func (k *Keeper) run(ctx context.Context, name string, jobID int64) (more bool, 
 	start := time.Now()
 	for more = true; more && wait == 0 && err == nil && time.Since(start) < runFor && ctx.Err() == nil; {
 		var piece Piece
+		began := time.Now()
 		piece, err = task.Do(ctx)
 		report.add(piece.Report)
 		more, wait = piece.More || piece.Wait > 0, piece.Wait
+		if more && wait == 0 && err == nil {
+			k.deps.Rest(ctx, time.Since(began))
+		}
 	}
 	return more, wait, k.settle(ctx, name, jobID, report, more && err == nil, err)
 }
