@@ -29,20 +29,11 @@ func schedule(ctx context.Context, b *bench) error {
 			if err != nil {
 				return err
 			}
-			done := func() (bool, error) {
-				var n int
-				err := b.world.Pool.QueryRow(ctx, "SELECT count(*) FROM proc_state WHERE state = 'SUCCEEDED' AND type = 'SCHD'").Scan(&n)
-				return n == round+1, err
-			}
-			if err := b.until(ctx, time.Minute, done); err != nil {
+			looked, err := b.storedSchedules(ctx, round+1)
+			if err != nil {
 				return err
 			}
-			stored = append(stored, time.Since(at))
-			var looked time.Time // the program's clock, which is ours
-			if err := b.world.Pool.QueryRow(ctx, "SELECT created_at FROM proc_state ORDER BY msg_id DESC LIMIT 1").Scan(&looked); err != nil {
-				return err
-			}
-			through = append(through, time.Since(looked))
+			stored, through = append(stored, time.Since(at)), append(through, time.Since(looked))
 			busy, err := spent()
 			if err != nil {
 				return err
@@ -74,4 +65,17 @@ func schedule(ctx context.Context, b *bench) error {
 	b.table.limit("the same, to the last record in Kafka", "%.2f s", median(sent).Seconds())
 	b.table.goal("the most memory of the process meanwhile", peak <= goalMB, "≤ 300 MB", "%.0f MB", peak)
 	return nil
+}
+
+// storedSchedules waits until so many schedules are stored, and says when the program took the newest over, by its clock, which is ours.
+func (b *bench) storedSchedules(ctx context.Context, schedules int) (looked time.Time, err error) {
+	if err := b.until(ctx, time.Minute, func() (bool, error) {
+		var n int
+		err := b.world.Pool.QueryRow(ctx, "SELECT count(*) FROM proc_state WHERE state = 'SUCCEEDED' AND type = 'SCHD'").Scan(&n)
+		return n == schedules, err
+	}); err != nil {
+		return time.Time{}, err
+	}
+	err = b.world.Pool.QueryRow(ctx, "SELECT created_at FROM proc_state ORDER BY msg_id DESC LIMIT 1").Scan(&looked)
+	return looked, err
 }
