@@ -68,7 +68,7 @@ const (
 
 // NewInserter makes a River client that only inserts: what wakers need before the pod that works exists.
 func NewInserter(pool *pgxpool.Pool, log *slog.Logger) (*Client, error) {
-	return river.NewClient(riverpgxv5.New(pool), &river.Config{Logger: newQuiet(log), FetchCooldown: fetchCooldown})
+	return river.NewClient(riverpgxv5.New(pool), &river.Config{Logger: Quiet(log), FetchCooldown: fetchCooldown})
 }
 
 // New puts a pod together.
@@ -86,7 +86,7 @@ func New(d Deps) (*Pod, error) {
 	}
 	config := &river.Config{
 		ID:                          d.Name,
-		Logger:                      newQuiet(d.Log),
+		Logger:                      Quiet(d.Log),
 		Queues:                      queues,
 		Workers:                     p.workers(),
 		PeriodicJobs:                d.Keeper.Periodic(),

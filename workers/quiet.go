@@ -7,15 +7,17 @@ import (
 	"time"
 )
 
-// quiet is how River's log reaches ours. River tells its producers' job counts at INFO every few seconds, for each queue: only
-// WARN and worse come through. In an outage of PostgreSQL it tells several times a second at ERROR what it goes on trying; with
-// us ERROR is what somebody must act on, and our own roles say what is away. So it is a WARN here, and each text once a minute.
+// quiet is how the log of River and of its UI reaches ours. River tells its producers' job counts at INFO every few seconds, for
+// each queue: only WARN and worse come through. In an outage of PostgreSQL both tell at ERROR, again and again, what they go on
+// trying; with us ERROR is what somebody must act on, and our own roles say what is away. So it is a WARN here, and each text
+// once a minute.
 type quiet struct {
 	slog.Handler
 	told *told
 }
 
-func newQuiet(log *slog.Logger) *slog.Logger {
+// Quiet makes of log what River and its UI are given.
+func Quiet(log *slog.Logger) *slog.Logger {
 	return slog.New(quiet{log.Handler(), &told{at: map[string]time.Time{}}})
 }
 
@@ -40,7 +42,7 @@ func (q quiet) WithAttrs(attrs []slog.Attr) slog.Handler {
 
 func (q quiet) WithGroup(name string) slog.Handler { return quiet{q.Handler.WithGroup(name), q.told} }
 
-// told remembers when each of River's texts was last passed on; there are some dozens. Safe for concurrent use.
+// told remembers when each of their texts was last passed on; there are some dozens. Safe for concurrent use.
 type told struct {
 	mu sync.Mutex
 	at map[string]time.Time

@@ -15,7 +15,7 @@ import (
 func TestRiversErrorsAreWarningsOnceAMinute(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	h := newQuiet(slog.New(slog.NewJSONHandler(&out, nil))).With("queue", "head").Handler()
+	h := Quiet(slog.New(slog.NewJSONHandler(&out, nil))).With("queue", "head").Handler()
 	at := time.Date(2026, 12, 1, 3, 0, 0, 0, time.UTC)
 	say := func(level slog.Level, text string, after time.Duration) {
 		if h.Enabled(context.Background(), level) {

@@ -36,6 +36,9 @@ func TestChain(t *testing.T) {
 	exec := func(sql string) func() {
 		return func() { _, err := pool.Exec(t.Context(), sql); require.NoError(t, err) }
 	}
+	hold := func() {
+		require.NoError(t, pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error { return f.Hold(t.Context(), tx) }))
+	}
 	chain := turn()
 	for _, c := range []struct {
 		name   string
@@ -54,6 +57,11 @@ func TestChain(t *testing.T) {
 		{"a visit after a lost commit", func() {
 			exec("UPDATE pipeline_lease SET turn = turn - 1 WHERE role = 'head'")()
 			visit(jobs.RoleHead)()
+		}, true},
+		{"a drain that was about to close", hold, true},
+		{"a drain that was about to close after a lost commit", func() {
+			exec("UPDATE pipeline_lease SET turn = turn - 1 WHERE role = 'head'")()
+			hold()
 		}, true},
 		{"flights that went", exec("DELETE FROM flight_schd"), true},
 		{"a row made anew", func() {

@@ -50,7 +50,7 @@ func (n *node) web(client *workers.Client) (*web, error) {
 	if err != nil {
 		return nil, err
 	}
-	ui, err := console.NewJobs(client, server.JobsPrefix, n.log)
+	ui, err := console.NewJobs(client, server.JobsPrefix, workers.Quiet(n.log))
 	if err != nil {
 		return nil, err
 	}

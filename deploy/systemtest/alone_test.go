@@ -77,6 +77,41 @@ func TestPodThatAloneIsCutOff(t *testing.T) {
 	}
 }
 
+// A pod that is cut off is killed when it has offered its roles and there is nobody yet to take them. The offer outlives it and leaves
+// them to the pod that comes; nothing is lost or out of order (decision 0023, O4).
+func TestPodThatIsKilledWithItsOffer(t *testing.T) {
+	t.Parallel()
+	for name, role := range map[string]string{"kafka": "msg", "mailbox": "poll"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			_, viaMailbox, env := w.doors(t, nil)
+			viaKafka, brokers := w.kafkaDoor(t)
+			alone := w.start(t, "alone", append(env, brokers)...)
+			stop := w.traffic(t, 50*time.Millisecond)
+			w.holdsAll(t, alone, time.Minute)
+			way := map[string]door{"kafka": viaKafka, "mailbox": viaMailbox}[name]
+			way.freeze(t)
+			eventually(t, time.Minute, func() error {
+				if w.number(t, "SELECT count(*) FROM pipeline_lease WHERE role = $1 AND troubled_at IS NOT NULL", role) == 0 {
+					return fmt.Errorf("%s is not offered", role)
+				}
+				return nil
+			})
+			holder, epoch := w.holder(t, role)
+			alone.kill()
+			killed := time.Now()
+			w.start(t, "other")
+			w.requireTaken(t, role, holder, epoch)
+			t.Logf("taken %s after kill -9", time.Since(killed).Round(100*time.Millisecond))
+			n := stop()
+			w.settled(t, n, time.Minute)
+			w.requireExact(t, n)
+			require.Zero(t, w.number(t, "SELECT count(*) FROM pipeline_lease WHERE troubled_at IS NOT NULL"), "the offer is over")
+		})
+	}
+}
+
 // A pod with other topics on the same database ends before it sends anything, and says why and what to do.
 func TestPodWithOtherTopicsIsRefused(t *testing.T) {
 	t.Parallel()

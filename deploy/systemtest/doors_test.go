@@ -3,6 +3,8 @@ package systemtest
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -154,3 +156,27 @@ func TestHangingPostgres(t *testing.T) {
 type stillReady struct{ body string }
 
 func (s *stillReady) Error() string { return "still ready: " + s.body }
+
+// In an outage of PostgreSQL nothing is an ERROR, which is what somebody must act on: River UI, which looks things up in the
+// background and when it is asked, says it as River itself does.
+func TestOutageIsNoError(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.start(t, "a", asOperator(t))
+	url := p.address() + "/riverui/api/states"
+	w.put(t, schedule(1, 1, 1))
+	w.settled(t, 1, 30*time.Second) // it has started, all of it
+	w.viaPG.set(true)
+	eventually(t, time.Minute, func() error {
+		// 500 when a connection breaks under it, 400 when it gets none.
+		if status, body := getAs(t, url, operatorToken); status < http.StatusBadRequest {
+			return fmt.Errorf("status %d: %s", status, body)
+		}
+		if log := p.Log.String(); !strings.Contains(log, `"text":"querycacher.`) && !strings.Contains(log, `"level":"ERROR"`) {
+			return errors.New("River UI has not looked yet")
+		}
+		return nil
+	})
+	require.NotContains(t, p.Log.String(), `"level":"ERROR"`)
+	w.viaPG.set(false)
+}

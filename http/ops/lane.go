@@ -18,7 +18,8 @@ import (
 
 // Reseeder begins a lane anew with the next generation of ids (poll.Reseeder).
 type Reseeder interface {
-	// Look reads in the mailbox where the lane would begin. No transaction of ours may be open meanwhile.
+	// Look reads in the mailbox where the lane would begin. No transaction of ours may be open meanwhile. inbox.ErrAhead
+	// refuses an id that is above all there are.
 	Look(ctx context.Context, from inbox.Cutover) (inbox.Start, error)
 	// Reseed begins it there, in tx. store.ErrUnfinished and store.ErrMarking refuse it.
 	Reseed(ctx context.Context, tx pgx.Tx, start inbox.Start) (store.Closed, error)
@@ -63,7 +64,11 @@ func (a *API) lookWhereToBegin(ctx context.Context, o reseedOrder) (inbox.Start,
 	if _, err := from.Watermark(inbox.Extent{}); err != nil || from == "" {
 		return inbox.Start{}, problem.New(problem.BadRequest, "watermark: want min, zero, max or an id")
 	}
-	return a.Lane.Look(ctx, from)
+	start, err := a.Lane.Look(ctx, from)
+	if errors.Is(err, inbox.ErrAhead) {
+		return start, &problem.Error{Code: problem.Conflict, Detail: fmt.Sprintf("watermark: %v", err), Err: err}
+	}
+	return start, err
 }
 
 func (a *API) beginAnew(ctx context.Context, tx pgx.Tx, o reseedOrder, start inbox.Start) (Done, error) {

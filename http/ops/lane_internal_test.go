@@ -75,6 +75,7 @@ func TestReseed_refused(t *testing.T) {
 		"marking":    {lane{reseed: store.ErrMarking}, `{"watermark":"min","reason":"r"}`, problem.Conflict, "marks are being written"},
 		"broken":     {lane{reseed: errors.New("secret")}, `{"watermark":"min","reason":"r"}`, problem.Internal, ""},
 		"away":       {lane{look: fault.New(fault.Outage, "mailbox", "away")}, `{"watermark":"min","reason":"r"}`, problem.Unavailable, ""},
+		"ahead":      {lane{look: fmt.Errorf("%w; the highest is 7", inbox.ErrAhead)}, `{"watermark":8,"reason":"r"}`, problem.Conflict, "the highest is 7"},
 		"nowhere":    {lane{}, `{"reason":"r"}`, problem.BadRequest, "watermark"},
 		"no place":   {lane{}, `{"watermark":"first","reason":"r"}`, problem.BadRequest, "watermark"},
 		"no id":      {lane{}, `{"watermark":4711.5,"reason":"r"}`, problem.BadRequest, "want min, zero, max or an id"},

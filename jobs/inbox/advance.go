@@ -103,7 +103,8 @@ func missing(c Cursor, rows []Row, now time.Time) (all, opened []Hole) {
 		}
 	}
 	for _, h := range known {
-		if h.First = max(h.First, last+1); h.First <= h.Last {
+		if h.Last > last { // and so last is not the highest number there is
+			h.First = max(h.First, last+1)
 			all = append(all, h)
 		}
 	}

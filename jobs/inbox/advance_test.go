@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -56,6 +57,10 @@ func TestAdvance(t *testing.T) {
 		"limit":                          {cursor: Cursor{W: 7}, rows: rows(8, 9, 10), limit: 2, now: at(0), want: want{w: 9, take: []int64{8, 9}, more: true}},
 		"a hole stops W and what's next": {cursor: Cursor{W: 7}, rows: rows(8, 10, 11), now: at(0), want: want{w: 8, take: []int64{8}, holes: []Hole{hole(9, 9, 0)}, opened: []Hole{hole(9, 9, 0)}}},
 		"first start above 1":            {rows: rows(1001, 1002), now: at(0), want: want{holes: []Hole{hole(1, 1000, 0)}, opened: []Hole{hole(1, 1000, 0)}}},
+		"the last id there can be": {
+			cursor: Cursor{W: 7, Holes: []Hole{hole(8, math.MaxInt64-1, 0)}}, rows: rows(math.MaxInt64), now: at(300),
+			want: want{w: math.MaxInt64, take: []int64{math.MaxInt64}, released: []Hole{hole(8, math.MaxInt64-1, 0)}},
+		},
 		"holes behind a hole are seen": {
 			cursor: Cursor{W: 1, Holes: []Hole{hole(2, 2, 0)}}, rows: rows(3, 5, 9), now: at(60),
 			want: want{w: 1, holes: []Hole{hole(2, 2, 0), hole(4, 4, 60), hole(6, 8, 60)}, opened: []Hole{hole(4, 4, 60), hole(6, 8, 60)}},

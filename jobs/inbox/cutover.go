@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -46,6 +47,9 @@ type Start struct {
 	// to commit, and is late then.
 	Missing []Hole
 }
+
+// ErrAhead refuses a start above all ids there are.
+var ErrAhead = errors.New("no id in the mailbox is as high: all that comes up to it would be skipped")
 
 // StartTail is how many steps of ids below its watermark a start looks at.
 const StartTail = 1000

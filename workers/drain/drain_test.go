@@ -295,6 +295,24 @@ func TestPausedQueueIsNotTakenOver(t *testing.T) {
 	require.Equal(t, int64(2), r.status(t).Epoch)
 }
 
+// A drain that is closed is not silent: work that came this moment has a wake-up under way, and is not taken over.
+func TestWakeUpUnderWayIsNotSilence(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	c := &clock{at: time.Now()}
+	w := r.watcher(c.now)
+	require.NoError(t, w.Look(t.Context()))
+	c.move(time.Hour)
+	require.NoError(t, w.Look(t.Context()))
+	require.NoError(t, r.enqueue(t.Context()))
+	c.move(time.Second)
+	require.NoError(t, w.Look(t.Context()))
+	require.Equal(t, int64(1), r.status(t).Epoch, "the wake-up has had a second at most")
+	c.move(drain.Defaults().Takeover)
+	require.NoError(t, w.Look(t.Context()))
+	require.Equal(t, int64(2), r.status(t).Epoch, "nobody has taken the wake-up")
+}
+
 // A stopping pod hands over: a job of the same epoch waits for another pod, and the drain is closed.
 func TestStoppingPodHandsOver(t *testing.T) {
 	t.Parallel()

@@ -81,10 +81,11 @@ func (w *Watcher) Look(all context.Context) error {
 		errs = append(errs, w.restore(ctx, missing))
 	}
 	for _, s := range rows {
-		if w.silent(s) {
-			errs = append(errs, w.takeOver(ctx, s))
+		silent, err := w.silent(ctx, s)
+		if silent {
+			err = w.takeOver(ctx, s)
 		}
-		errs = append(errs, w.attend(all, s))
+		errs = append(errs, err, w.attend(all, s))
 	}
 	return errors.Join(errs...)
 }
@@ -99,17 +100,25 @@ func (w *Watcher) restore(ctx context.Context, missing int) error {
 	return nil
 }
 
-// silent says that the role's row has not moved for too long.
-func (w *Watcher) silent(s lease.Status) bool {
+// silent says that the role's row has not moved for too long. A closed drain may be still for hours: its silence is counted from the
+// last look that found no work, for what has just come has a wake-up under way. Were the epoch ended before that is taken, a pod
+// that stays out would come in for it, and the log would tell of a takeover from nobody.
+func (w *Watcher) silent(ctx context.Context, s lease.Status) (bool, error) {
 	if w.seen == nil {
 		w.seen = map[jobs.Role]sighting{}
 	}
 	now, before := w.Now(), w.seen[s.Role]
 	if before.status != s {
 		w.seen[s.Role] = sighting{s, now}
-		return false
+		return false, nil
 	}
-	return now.Sub(before.since) >= w.Config.Takeover
+	if !s.Open() {
+		if pending, err := w.Roles[s.Role].Pending(ctx, w.Pool); err != nil || !pending {
+			w.seen[s.Role] = sighting{s, now}
+			return false, err
+		}
+	}
+	return now.Sub(before.since) >= w.Config.Takeover, nil
 }
 
 // isPaused says that the role's queue is paused, and tells it once: taking over would wake nobody, again and again.

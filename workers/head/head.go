@@ -82,6 +82,7 @@ type Head struct {
 	singlesTo message.Position
 	bridges   bridges
 	memory    memory
+	unread    int64 // the message whose text the mailbox did not give when it was last asked; 0: none
 
 	ahead   ahead        // read while the batch before was committed
 	aheadOf *lease.Fence // under this hold
@@ -127,6 +128,9 @@ func (h *Head) Step(ctx context.Context, f *lease.Fence) (drain.Next, error) {
 	batch, wait := h.pick(rows, h.now())
 	if wait > 0 {
 		return drain.Next{Wait: min(wait, drain.LongestNap)}, nil // an older one may be put back meanwhile
+	}
+	if err := h.askAgain(ctx, batch); err != nil {
+		return drain.Next{}, err
 	}
 	if err := h.work(ctx, f, batch, front.texts); err != nil {
 		return drain.Next{}, err

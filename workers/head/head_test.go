@@ -231,6 +231,29 @@ func TestOutageOfOnePodSpendsNothing(t *testing.T) {
 	r.requireStates("1 SUCCEEDED 1x")
 }
 
+// A pod whose way to the mailbox is cut loses the role while it waits for an answer, nearly always. It holds no attempt by then: what
+// it has charged it could not take back any more.
+func TestOutageOfAPodThatIsRelievedWhileItAsks(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	text := schedule(1, 15, 1, "")
+	r.put(text, stand(2, 15, "2"))
+	r.forget(1, text)
+	away := fault.New(fault.Outage, "mailbox", "away")
+	r.onText = func(int64) error { return away }
+	r.outage() // so long that the role is offered
+	cut, hold := r.head, r.fence
+	r.onText = func(int64) error {
+		r.restart()
+		return away
+	}
+	_, err := cut.Step(t.Context(), hold)
+	require.ErrorIs(t, err, away)
+	r.onText = nil
+	r.step()
+	r.requireStates("1 SUCCEEDED 1x", "2 SUCCEEDED 1x")
+}
+
 // O2, K04: a worker that is overtaken between charge and commit commits nothing.
 func TestO2_fencedCommitsNothing(t *testing.T) {
 	t.Parallel()

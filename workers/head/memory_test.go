@@ -18,14 +18,20 @@ func TestMemoryEndsWithAVisit(t *testing.T) {
 	r := setup(t)
 	r.put(schedule(1, 15, 1, ""))
 	r.finish()
-	require.NoError(t, pgx.BeginFunc(t.Context(), r.pool, func(tx pgx.Tx) error {
-		require.NoError(t, lease.Block(t.Context(), tx, jobs.RoleHead))
-		_, err := tx.Exec(t.Context(), "UPDATE flight_schd SET state_version = 41 WHERE flid = 15")
+	r.visited()
+}
+
+// visited has somebody change flight 15 under the head's lock, and the head change it after that.
+func (r *rig) visited() {
+	r.t.Helper()
+	require.NoError(r.t, pgx.BeginFunc(r.t.Context(), r.pool, func(tx pgx.Tx) error {
+		require.NoError(r.t, lease.Block(r.t.Context(), tx, jobs.RoleHead))
+		_, err := tx.Exec(r.t.Context(), "UPDATE flight_schd SET state_version = 41 WHERE flid = 15")
 		return err
 	}))
 	r.put(stand(2, 15, "210"))
 	r.finish()
-	require.Equal(t, []string{"15 stand 210 v42"}, r.flights())
+	require.Equal(r.t, []string{"15 stand 210 v42"}, r.flights())
 }
 
 // A server that comes back without the last commits (one that was not the leader's, or that lost what had not reached its disk) has
@@ -89,14 +95,7 @@ func TestMemoryEndsWithAVisitAfterALostCommit(t *testing.T) {
 	r.put(schedule(1, 15, 1, ""))
 	r.finish()
 	r.exec("UPDATE pipeline_lease SET turn = turn - 1 WHERE role = 'head'") // a charge that did not reach the disk
-	require.NoError(t, pgx.BeginFunc(t.Context(), r.pool, func(tx pgx.Tx) error {
-		require.NoError(t, lease.Block(t.Context(), tx, jobs.RoleHead))
-		_, err := tx.Exec(t.Context(), "UPDATE flight_schd SET state_version = 41 WHERE flid = 15")
-		return err
-	}))
-	r.put(stand(2, 15, "210"))
-	r.finish()
-	require.Equal(t, []string{"15 stand 210 v42"}, r.flights())
+	r.visited()
 }
 
 // A pod of the version before sweeps under the head's lock and counts no turn.

@@ -3,6 +3,7 @@ package head
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -15,7 +16,10 @@ import (
 const textTimeout = 8 * time.Second
 
 // unread says that the mailbox did not give the text of a message: nothing of the batch was tried.
-type unread struct{ error }
+type unread struct {
+	error
+	id int64
+}
 
 // Unwrap gives the mailbox's error.
 func (u unread) Unwrap() error { return u.error }
@@ -25,7 +29,7 @@ func (h *Head) reread(ctx context.Context, id int64) (text []byte, found bool, e
 	ctx, cancel := context.WithTimeout(ctx, textTimeout)
 	defer cancel()
 	if text, found, err = h.mailbox.Text(ctx, id); err != nil {
-		return nil, false, unread{err}
+		return nil, false, unread{err, id}
 	}
 	return text, found, nil
 }
@@ -33,9 +37,11 @@ func (h *Head) reread(ctx context.Context, id int64) (text []byte, found bool, e
 // refund takes the present attempts of a batch back when cause is that it could not be read. That we have charged them is known
 // to this pod alone, and the next try may be another's, which can reach the mailbox (decision 0023).
 func (h *Head) refund(ctx context.Context, f *lease.Fence, batch []store.Unfinished, cause error) error {
-	if u := (unread{}); !errors.As(cause, &u) {
+	u := unread{}
+	if !errors.As(cause, &u) {
 		return nil
 	}
+	h.unread = u.id
 	ids := make([]int64, len(batch))
 	for i, r := range batch {
 		ids[i] = r.Pos.ID
@@ -47,5 +53,18 @@ func (h *Head) refund(ctx context.Context, f *lease.Fence, batch []store.Unfinis
 	for _, r := range batch {
 		delete(h.paid, r.Pos)
 	}
+	return nil
+}
+
+// askAgain asks for the text that the mailbox did not give the last time, before the batch with it is charged anew. A pod that alone
+// is cut off loses the role while it waits for this answer, nearly always, and could not take back then what it has charged.
+func (h *Head) askAgain(ctx context.Context, batch []store.Unfinished) error {
+	id := h.unread
+	if slices.ContainsFunc(batch, func(r store.Unfinished) bool { return r.Pos.ID == id }) {
+		if _, _, err := h.reread(ctx, id); err != nil && nobodysFault(ctx, err) {
+			return err
+		}
+	}
+	h.unread = 0 // it answers; or what it answers is the message's fault, which is charged
 	return nil
 }

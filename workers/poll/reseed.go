@@ -2,6 +2,7 @@ package poll
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -20,7 +21,9 @@ type Reseeder struct {
 	Now     func() time.Time
 }
 
-// Look reads in the mailbox where the lane would begin. No transaction of ours may be open meanwhile.
+// Look reads in the mailbox where the lane would begin. No transaction of ours may be open meanwhile. An id above the
+// highest there is, a slip of the pen, is refused with inbox.ErrAhead: the lane would skip all that comes up to it, while
+// every check says that it is well.
 func (r Reseeder) Look(ctx context.Context, from inbox.Cutover) (inbox.Start, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -28,7 +31,11 @@ func (r Reseeder) Look(ctx context.Context, from inbox.Cutover) (inbox.Start, er
 	if err != nil {
 		return inbox.Start{}, err
 	}
-	return startOf(ctx, r.Mailbox, from, extent, step, r.Now())
+	start, err := startOf(ctx, r.Mailbox, from, extent, step, r.Now())
+	if err == nil && start.W > extent.Max {
+		return inbox.Start{}, fmt.Errorf("%w; the highest is %d", inbox.ErrAhead, extent.Max)
+	}
+	return start, err
 }
 
 // Reseed begins the lane there, all of it in tx; the caller wakes the poller in tx too. It is refused with

@@ -79,6 +79,33 @@ func TestK14_Reseed(t *testing.T) {
 	require.Equal(t, []string{"2"}, r.queued())
 }
 
+// TestReseed_notAhead: an id above the highest there is would let the lane skip what comes. It is refused, also
+// while the mailbox is empty; every id there is will do, and so will the names.
+func TestReseed_notAhead(t *testing.T) {
+	t.Parallel()
+	r := setup(t)
+	re := Reseeder{Lane: lane, Store: r.deps.Store, Mailbox: r.Desk, Server: r.Desk, Now: r.deps.Now}
+	look := func(from inbox.Cutover) (int64, error) {
+		start, err := re.Look(t.Context(), from)
+		return start.W, err
+	}
+	for _, from := range []inbox.Cutover{"1", "9223372036854775807"} {
+		_, err := look(from)
+		require.ErrorIs(t, err, inbox.ErrAhead, from)
+	}
+	r.putAll(5, 6, 7)
+	for _, from := range []inbox.Cutover{"8", "9223372036854775807"} {
+		_, err := look(from)
+		require.ErrorIs(t, err, inbox.ErrAhead, from)
+		require.ErrorContains(t, err, "the highest is 7")
+	}
+	for from, want := range map[inbox.Cutover]int64{"0": 0, "3": 3, "7": 7, inbox.CutoverZero: 0, inbox.CutoverMin: 4, inbox.CutoverMax: 7} {
+		w, err := look(from)
+		require.NoError(t, err, from)
+		require.Equal(t, want, w, from)
+	}
+}
+
 // TestReseed_allOrNothing: an error after the move, as a crash, leaves everything as it was; what is in the operator's way
 // refuses him and moves nothing.
 func TestReseed_allOrNothing(t *testing.T) {
