@@ -56,8 +56,8 @@ func archive(ctx context.Context, b *bench) error {
 		}
 		rate := float64(before-left) / time.Since(at).Seconds()
 		b.say("%d of %d messages archived meanwhile, %d left", before-left, before, left)
-		if err := b.until(ctx, 20*time.Minute, func() (bool, error) { return archived(ctx, pool) }); err != nil {
-			return fmt.Errorf("the archive does not end: %w", err)
+		if err := b.stopArchive(ctx, pool); err != nil {
+			return fmt.Errorf("stop the archive: %w", err)
 		}
 		again, bareAgain, err := b.steadily(ctx)
 		if err != nil {
@@ -132,14 +132,6 @@ func finished(ctx context.Context, pool *pgxpool.Pool) (n int, err error) {
 	return n, err
 }
 
-// archived says that the oldest message in the working table is not one of the old ones any more. It asks an index, and so costs
-// the archive nothing.
-func archived(ctx context.Context, pool *pgxpool.Pool) (ok bool, err error) {
-	err = pool.QueryRow(ctx, `SELECT coalesce(received_at, created_at) > now() - interval '24 hours' FROM proc_state
-		ORDER BY coalesce(received_at, created_at), msg_id LIMIT 1`).Scan(&ok)
-	return ok, err
-}
-
 // quiet waits until nothing of the lane waits any more.
 func (b *bench) quiet(ctx context.Context, pool *pgxpool.Pool) error {
 	const done = `SELECT NOT EXISTS (SELECT 1 FROM proc_state WHERE state IN ('PENDING', 'FAILED')) AND EXISTS (SELECT 1 FROM flight_schd)
@@ -158,4 +150,19 @@ func orderArchive(ctx context.Context, pool *pgxpool.Pool) error {
 	}
 	_, err = client.Insert(ctx, jobs.Maintain{Task: maintenance.ArchiveTask}, nil)
 	return err
+}
+
+// stopArchive has no more jobs of maintenance taken up, and waits until the one at work has had its share of the run.
+func (b *bench) stopArchive(ctx context.Context, pool *pgxpool.Pool) error {
+	client, err := workers.NewInserter(pool, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	if err := client.QueuePause(ctx, jobs.QueueMaintenance, nil); err != nil {
+		return err
+	}
+	return b.until(ctx, 2*time.Minute, func() (ok bool, err error) {
+		err = pool.QueryRow(ctx, "SELECT NOT EXISTS (SELECT 1 FROM river_job WHERE kind = $1 AND state = 'running')", jobs.Maintain{}.Kind()).Scan(&ok)
+		return ok, err
+	})
 }
